@@ -37,6 +37,7 @@ class Program:
     package: str
 
 
+_CONTAINERD = ("containerd", "containerd-shim-runc-v2", "ctr")
 PROGRAMS = {
     program.name: program
     for program in (
@@ -51,10 +52,19 @@ PROGRAMS = {
                 "kubelet",
             )
         ),
-        # What a real node needs besides its kubelet.
+        # What a real node needs besides its kubelet: containerd 1.7, or 2 in a folder of its own,
+        # because the programs of both have the same names.
         *(
             Program(name, "containerd", f"github.com/containerd/containerd/cmd/{name}")
-            for name in ("containerd", "containerd-shim-runc-v2", "ctr")
+            for name in _CONTAINERD
+        ),
+        *(
+            Program(
+                f"containerd2/{name}",
+                "containerd2",
+                f"github.com/containerd/containerd/v2/cmd/{name}",
+            )
+            for name in _CONTAINERD
         ),
     )
 }
@@ -123,7 +133,8 @@ def _go_for(name: str) -> str:
 
 def _build(go: str, program: Program, folder: Path, say: Callable[[str], None]) -> Path:
     target = folder / program.name
-    unfinished = folder / f".{program.name}.{os.getpid()}"
+    target.parent.mkdir(exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     command = [go, "build", "-v", "-trimpath", "-ldflags", _ldflags(program)]
     command += ["-o", str(unfinished), program.package]
     started = time.monotonic()

@@ -7,6 +7,8 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
+import struct
 import sys
 import tempfile
 import threading
@@ -15,10 +17,12 @@ from pathlib import Path
 from types import TracebackType
 
 from testbed import build, debian, images
+from testbed.container_runtime import ContainerRuntime
 from testbed.controlplane import ControlPlane
 from testbed.node import Node
 
 CANNOT = 77  # an exit code that no broken program has
+_LOCK = "\0gpupool-testbed"  # a name in the machine's network, not a file
 
 
 class CannotRun(RuntimeError):
@@ -39,6 +43,30 @@ def check() -> None:
         raise CannotRun("a real kubelet: wanted apt-get for runc and busybox, found none")
 
 
+def hold_addresses(name: str = _LOCK) -> socket.socket:
+    """Nodes have fixed addresses, so a machine has one test-bed with nodes at a time; the socket
+    says so until it is closed, or its process ends. Raises CannotRun."""
+    lock = socket.socket(socket.AF_UNIX)
+    try:
+        lock.bind(name)
+    except OSError as error:
+        lock.close()
+        raise CannotRun(
+            f"a real kubelet: wanted the addresses 127.0.0.2 and following, found another test-bed "
+            f"on them{_holder(name)}. Wait for its end, or end it"
+        ) from error
+    lock.listen()
+    return lock
+
+
+def _holder(name: str) -> str:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(name)
+        told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return f" (process {struct.unpack('3i', told)[0]})"
+    return ""
+
+
 class Kubernetes:
     """Control plane, controllers, and nodes 127.0.0.2, 127.0.0.3 ... that start together."""
 
@@ -50,8 +78,10 @@ class Kubernetes:
         scheduler: bool = True,
         flags: Mapping[str, Sequence[str]] | None = None,
         images: Callable[[Path], None] | None = None,
+        runtimes: Sequence[ContainerRuntime] = (),
     ) -> None:
-        """`images` writes the archive of all that pods may use; without it, busybox alone."""
+        """`images` writes the archive of all that pods may use; without it, busybox alone.
+        `runtimes`: of the first nodes; the others have containerd 1.7 without NVIDIA's runtime."""
         names = [f"127.0.0.{number + 2}" for number in range(nodes)]
         self.plane = ControlPlane(
             controllers=True,
@@ -59,21 +89,24 @@ class Kubernetes:
             users={f"system:node:{name}": "system:nodes" for name in names},
             flags=flags,
         )
-        self._folder = Path()
+        self._folder: Path | None = None
+        self._lock: socket.socket | None = None
         self._names = names
         self._labels = labels
         self._images = images or write_small_images
+        self._runtimes = (*runtimes, *[ContainerRuntime()] * (nodes - len(runtimes)))
         self.nodes: list[Node] = []
 
     def __enter__(self) -> Kubernetes:
         check()
-        self.plane.__enter__()
+        self._lock = hold_addresses()
         self._folder = Path(tempfile.mkdtemp(prefix="gpupool-nodes-"))
         try:
+            self.plane.__enter__()
             archive = self._folder / "images.tar"
             self._images(archive)
-            for name in self._names:
-                node = Node(name, self._folder / name, self._labels)
+            for name, runtime in zip(self._names, self._runtimes, strict=True):
+                node = Node(name, self._folder / name, self._labels, runtime)
                 self.nodes.append(node)
                 config = self.plane.kubeconfig_of(f"system:node:{name}")
                 node.start(config, self.plane.ca_file, archive)
@@ -94,7 +127,10 @@ class Kubernetes:
         for node in self.nodes:
             node.stop()
         self.plane.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.close()  # last: now the addresses are free
 
 
 def write_small_images(target: Path) -> None:

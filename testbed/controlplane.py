@@ -141,7 +141,8 @@ class ControlPlane:
     def stop(self) -> None:
         while self._children:
             self._children.pop().stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.folder != Path():  # it was started
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _start(self, programs: Mapping[str, Path]) -> None:
         client, peer, secure = free_ports(3)

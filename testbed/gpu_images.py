@@ -22,7 +22,8 @@ _APPLICATIONS = {
     "tensorflow": ("python3", "/app/notebook.py"),
     "tensorflow-gpu-mem": ("python3", "/app/main.py"),
 }
-_EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+_ROOT = Path(__file__).resolve().parent.parent
+_EXAMPLES, _FOREIGN = _ROOT / "examples", _ROOT / "tests" / "e2e" / "foreign"
 
 # Takes all the memory that it is shown, in pieces of 64 MiB, and says how much that was.
 _TAKE_ALL = b"""
@@ -74,7 +75,11 @@ def write_gpu_images(target: Path, *, with_gpupool: bool = False) -> None:
 
 
 def _asked_for_by_examples() -> list[str]:
-    texts = [path.read_text(encoding="utf-8") for path in _EXAMPLES.glob("*.yaml")]
+    texts = [
+        path.read_text(encoding="utf-8")
+        for folder in (_EXAMPLES, _FOREIGN)
+        for path in folder.glob("*.yaml")
+    ]
     return sorted({name for text in texts for name in re.findall(r"image: (\S+)", text)})
 
 
@@ -86,5 +91,7 @@ def _applications() -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as layer:
         add_file(layer, "app/main.py", _TAKE_ALL)
+        # Manifests for images of Ubuntu ask for it.
+        add_file(layer, "bin/bash", b'#!/bin/sh\nexec /bin/sh "$@"\n', 0o755)
         add_file(layer, "app/notebook.py", _NOTEBOOK)
     return buffer.getvalue()

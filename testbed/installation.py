@@ -10,28 +10,38 @@ images look for one.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from gpupool.hardware.simdriver import NodeFiles, create_node, read_cards
+from gpupool.hardware.simdriver import NodeFiles, create_node
 from gpupool.hardware.simdriver_cards import CardProfile
+from gpupool.hardware.simdriver_state import Driver
 from testbed.cluster import CannotRun, Kubernetes
 from testbed.controlplane import Way
 from testbed.find_kubectl import ensure_kubectl
 from testbed.node import Node
+from testbed.nvidia_ctk import DRIVER, generate
 from testbed.processes import Child, free_ports
 
 CHART = Path(__file__).resolve().parent.parent / "deploy" / "gpupool"
 NAMESPACE = "kube-system"
-DRIVER = "/usr/local/nvidia"  # in containers
+_WITH_LIMITS = Driver("615.71.09", 13040)  # holds memory limits of cgroups itself
+# How cards get into containers, by node: see docs/kubernetes.md.
+MOUNTS, RUNTIME, RUNTIME_CLASS, NRI, NVIDIA_NRI = WAYS = (
+    "mounts",
+    "runtime",
+    "runtime-class",
+    "nri",
+    "nvidia-nri",
+)
 _RIGHTS = (
     "service-accounts.yaml",
     "agent-rbac.yaml",
@@ -62,16 +72,16 @@ class Installation:
         schedulers: int = 1,
         values: Sequence[str] = (),
         way: Way | None = None,
-        nri: Sequence[str] = (),
+        injection: Mapping[str, str] | None = None,
     ) -> None:
-        """`way`: how its programs reach the API server, if not straight. `nri`: on these nodes,
-        agents put cards into containers as plugins of containerd."""
+        """`way`: how its programs reach the API server, if not straight. `injection`: by node, how
+        cards get into containers, one of WAYS; on all others, by mounts."""
         self._kubernetes = kubernetes
         self._cards = cards
         self._schedulers = schedulers
         self._values = values
         self._way = way
-        self._nri = nri
+        self._injection = injection or {}
         self._folder = kubernetes.plane.folder / "gpupool"
         self._commands: dict[str, list[str]] = {}
         self.programs: dict[str, Child] = {}
@@ -93,6 +103,8 @@ class Installation:
             self._commands[f"scheduler-{number}"] = self._scheduler()
         for node in self._kubernetes.nodes:
             self._commands[f"agent-{node.name}"] = self._agent(node)
+            if self._way_of(node) == NVIDIA_NRI:
+                self._commands[f"nvidia-nri-{node.name}"] = self._nvidia_nri(node)
         try:
             for name in self._commands:
                 self.start(name)
@@ -138,6 +150,13 @@ class Installation:
         while self.programs:
             self.programs.popitem()[1].stop()
 
+    def file(self, text: str) -> str:
+        """The path of a new file with this text."""
+        handle, path = tempfile.mkstemp(dir=self._folder)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        return path
+
     def kubectl(self, *arguments: str) -> str:
         program = ensure_kubectl()
         if program is None:
@@ -173,11 +192,13 @@ class Installation:
         return self._program("scheduler", "gpupool-scheduler", "--health-address=")
 
     def _agent(self, node: Node) -> list[str]:
-        driver = create_node(node.driver, node.name, self._cards.get(node.name, ()))
+        cards = self._cards.get(node.name, ())
+        version = _WITH_LIMITS if node.runtime.has_leaves else None
+        driver = create_node(node.driver, node.name, cards, version)
         # Containers of any user count in it, as they may use the devices of a real driver.
         os.chmod(driver.state, 0o666)
         self.drivers[node.name] = driver
-        return self._program(
+        agent = self._program(
             "agent",
             f"agent-{node.name}",
             f"--node={node.name}",
@@ -185,45 +206,32 @@ class Installation:
             f"--pod-resources={node.folder / 'kubelet' / 'pod-resources' / 'kubelet.sock'}",
             f"--pods={node.pods}",
             f"--simulated={driver.state}",
-            *self._injection(node, driver),
+            *self._injected(node, driver),
             f"--install-limiter={node.folder / 'limiter'}",
             f"--driver-libraries={DRIVER}/lib",
         )
+        if not node.runtime.has_leaves:
+            return agent
+        # Limits are set through NVML's own names, in the simulated library.
+        library = f"LD_LIBRARY_PATH={driver.libraries}"
+        return ["/usr/bin/env", library, *agent, f"--cgroups={node.leaves}"]
 
-    def _injection(self, node: Node, driver: NodeFiles) -> list[str]:
-        if node.name not in self._nri:
+    def _way_of(self, node: Node) -> str:
+        return self._injection.get(node.name, MOUNTS)
+
+    def _injected(self, node: Node, driver: NodeFiles) -> list[str]:
+        way = self._way_of(node)
+        if way == MOUNTS:
             return [f"--mount={driver.directory}:{DRIVER}:rw"]
-        folder = node.folder / "cdi"
-        folder.mkdir()
-        uuids = [card.uuid for card in read_cards(driver)]
-        (folder / "nvidia.json").write_text(json.dumps(cdi_spec(driver, uuids)))
-        return [f"--nri={node.nri}", f"--cdi={folder}"]
+        generate(driver, node.cdi / "nvidia.json")
+        flags = [f"--cdi={node.cdi}"]
+        if way == NRI:
+            flags.append(f"--nri={node.nri}")
+        if way == RUNTIME:
+            # An agent in a container sees by itself that the runtime has brought it the driver.
+            flags.append(f"--way={RUNTIME}")
+        return flags
 
-
-def cdi_spec(driver: NodeFiles, uuids: Sequence[str]) -> dict[str, object]:
-    """As nvidia-ctk writes it for a real driver. A simulated card has no device node of its own;
-    a device that every machine has stands in for it, so that a container tells its card by name."""
-    return {
-        "cdiVersion": "0.5.0",
-        "kind": "nvidia.com/gpu",
-        "devices": [
-            {
-                "name": uuid,
-                "containerEdits": {
-                    "deviceNodes": [{"path": f"/dev/nvidia{number}", "hostPath": "/dev/zero"}]
-                },
-            }
-            for number, uuid in enumerate(uuids)
-        ],
-        "containerEdits": {
-            "env": ["NVIDIA_VISIBLE_DEVICES=void"],
-            "deviceNodes": [{"path": "/dev/nvidiactl", "hostPath": "/dev/null"}],
-            "mounts": [
-                {
-                    "hostPath": str(driver.directory),
-                    "containerPath": DRIVER,
-                    "options": ["rw", "nosuid", "nodev", "rbind"],
-                }
-            ],
-        },
-    }
+    def _nvidia_nri(self, node: Node) -> list[str]:
+        program = [sys.executable, "-m", "testbed.nvidia_nri"]
+        return [*program, f"--socket={node.nri}", f"--cdi={node.cdi}"]

@@ -22,11 +22,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from testbed import build, debian
-from testbed.images import PAUSE
+from testbed import build, debian, nvidia_runtime, unified_leaves
+from testbed.container_runtime import ContainerRuntime
 from testbed.processes import Child, wait_until
 
-PROGRAMS = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr")
 _START_SECONDS = 60.0
 _END_SECONDS = 20.0
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -48,9 +47,16 @@ _SETTINGS = (
 class Node:
     """`name` is its address as well: a name that is one needs no DNS."""
 
-    def __init__(self, name: str, folder: Path, labels: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        labels: Mapping[str, str] | None = None,
+        runtime: ContainerRuntime | None = None,
+    ) -> None:
         self.name = name
         self.folder = folder
+        self.runtime = runtime or ContainerRuntime()
         self.labels = dict(labels or {})
         self._cgroup = f"gpupool-{os.getpid()}-{name.replace('.', '-')}"
         self._child: Child | None = None
@@ -69,6 +75,16 @@ class Node:
         return self.folder / "nri.sock"
 
     @property
+    def cdi(self) -> Path:
+        """Where its CDI files are."""
+        return self.folder / "cdi"
+
+    @property
+    def leaves(self) -> Path:
+        """Where the cgroups v2 of its pods are, if they have such."""
+        return unified_leaves.UNIFIED / self._cgroup
+
+    @property
     def pods(self) -> Path:
         """With the volumes that the kubelet has mounted there, in the node's own namespace."""
         assert self._child is not None
@@ -76,8 +92,9 @@ class Node:
 
     def start(self, kubeconfig: str, ca_file: Path, images: Path) -> None:
         """`images` is an archive of all the images that its pods may use."""
-        programs = {name: build.ensure(name) for name in PROGRAMS}
-        for part in ("kubelet", "driver", "sys", "cni"):
+        # containerd's folder first: that of the kubelet may have another containerd.
+        programs = {**self.runtime.programs(), "kubelet": build.ensure("kubelet")}
+        for part in ("kubelet", "driver", "sys", "cni", "cdi"):
             (self.folder / part).mkdir(parents=True)
         for part in _OVERLAID:
             for layer in ("up", "work"):
@@ -118,9 +135,11 @@ class Node:
         private.touch(mode=0o600)
         private.write_text(kubeconfig)
         (self.folder / "kubelet.json").write_text(json.dumps(self._kubelet(ca_file)))
-        (self.folder / "containerd.toml").write_text(
-            _containerd(self.folder, debian.ensure("runc"))
-        )
+        runc = debian.ensure("runc")
+        if self.runtime.has_leaves:
+            runc = unified_leaves.install(self.folder, runc)
+        nvidia = nvidia_runtime.install(self.folder, runc, self.cdi / "nvidia.json")
+        (self.folder / "containerd.toml").write_text(self.runtime.config(self.folder, runc, nvidia))
         for name in ("nullnet", "loopback"):
             plugin = self.folder / "cni" / name
             plugin.write_text(_NULLNET.replace("BUSYBOX", str(debian.ensure("busybox"))))
@@ -188,32 +207,6 @@ while true; do
     --node-labels={labels} --hostname-override={node.name} >> {folder}/kubelet.log 2>&1 || true
   sleep 0.1
 done
-"""
-
-
-def _containerd(folder: Path, runc: Path) -> str:
-    cri = 'plugins."io.containerd.grpc.v1.cri"'
-    return f"""
-version = 2
-root = "{folder}/containerd"
-state = "{folder}/containerd.state"
-[grpc]
-  address = "{folder}/containerd.sock"
-[{cri}]
-  sandbox_image = "{PAUSE}"
-  restrict_oom_score_adj = true
-  [{cri}.cni]
-    bin_dir = "{folder}/cni"
-    conf_dir = "{folder}/cni"
-  [{cri}.containerd.runtimes.runc]
-    runtime_type = "io.containerd.runc.v2"
-    [{cri}.containerd.runtimes.runc.options]
-      BinaryName = "{runc}"
-[plugins."io.containerd.nri.v1.nri"]
-  disable = false
-  socket_path = "{folder}/nri.sock"
-  plugin_path = "{folder}/nri/plugins"
-  plugin_config_path = "{folder}/nri/conf.d"
 """
 
 

@@ -10,7 +10,7 @@ from tests.admission.pods import admitted, container, environment, pod, refusal
 
 CARD = Card(0, "GPU-a", "Tesla V100", 16130)
 REQUEST, LIMIT = "NVIDIA_GPU_MEMORY_REQUEST", "NVIDIA_GPU_MEMORY_LIMIT"
-ON_DRIVER = {"key": "gpupool.io/wall", "operator": "In", "values": ["driver"]}
+ON_DRIVER = {"key": "gpupool.io/isolation", "operator": "In", "values": ["driver"]}
 
 
 def node(name: str, wall: Wall | None, *, isolates: bool = True) -> NodeInfo:
@@ -35,7 +35,7 @@ def test_where_all_nodes_have_driver_limits_a_share_gets_the_variables_of_the_ho
     assert found[REQUEST] == "metadata.annotations['memory-request.gpupool.io/main']"
     assert found[LIMIT] == "metadata.annotations['memory-limit.gpupool.io/main']"
     assert terms(made) == [{"matchExpressions": [ON_DRIVER]}]
-    assert "env" not in made["spec"]["containers"][1]
+    assert environment(made, 1) == {"NVIDIA_VISIBLE_DEVICES": "void"}
     # A pod may pass admission twice.
     assert admitted(made | {"spec": {**made["spec"], "schedulerName": "default-scheduler"}}, DRIVER)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpupool.agent.run import run_agent
 from gpupool.agent.settings import AgentSettings
+from gpupool.core.ways import Way
 from gpupool.hardware.simdriver import NodeFiles, inject
 from gpupool.hardware.simdriver_cards import CardProfile, card_profile
 from gpupool.hardware.simdriver_faults import parse_fault
@@ -108,6 +109,7 @@ class Node:
             "plugins": self.plugins,
             "pod_resources": self.plugins / "pod-resources.sock",
             "look_s": 0.02,
+            "way": Way.RUNTIME,
         }
         return AgentSettings(**(given | changes))
 

@@ -129,9 +129,9 @@ async def test_overuse_is_an_event_of_the_pod_and_of_the_node_and_a_metric(
             return said == {words, f"default/p: {words}"}
 
         await node.wait(are_said)
-        line = 'gpupool_overuse_memory_mib{namespace="default",pod="p",uuid="GPU-a"} 9999.0'
+        line = 'namespace="default",node="node-1",pod="p",uuid="GPU-a"} 9999.0'
         await node.wait(lambda: line in metrics.text())
-        assert "gpupool_overuses_total 1.0" in metrics.text()
+        assert 'gpupool_overuses_total{node="node-1"} 1.0' in metrics.text()
         await node.kube.get(PODS, "p", "default")  # left alone
 
 

@@ -31,7 +31,7 @@ async def some() -> NodeReadings:
     return NodeReadings("n", 1.0, ())
 
 
-PAGES = Pages(Metrics("n").text, some)
+PAGES = Pages("n", Metrics("n").text, some)
 
 
 def get(port: int, path: str) -> tuple[int, str]:
@@ -55,14 +55,14 @@ async def test_it_answers_with_readings_and_metrics() -> None:
 
 
 async def test_without_a_driver_it_says_why_there_are_no_readings() -> None:
-    async with serving_on_loopback(Pages(Metrics("n").text, no_driver), 0) as address:
+    async with serving_on_loopback(Pages("n", Metrics("n").text, no_driver), 0) as address:
         found = await asyncio.to_thread(get, address.port, "/readings")
     assert found == (503, "there is no driver\n")
 
 
 async def test_a_driver_that_hangs_does_not_keep_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoint, "READ_LIMIT_S", 0.01)
-    async with serving_on_loopback(Pages(Metrics("n").text, hangs), 0) as address:
+    async with serving_on_loopback(Pages("n", Metrics("n").text, hangs), 0) as address:
         status, text = await asyncio.to_thread(get, address.port, "/readings")
     assert (status, "did not answer" in text) == (503, True)
 
@@ -114,22 +114,22 @@ async def test_a_client_that_asks_now_and_then_keeps_its_connection(
         assert b"200 OK" in await asking.readline()
         await silent.read()  # dropped: so much time has passed
         writer.write(request)
-        await asking.readuntil(b"gpupool_driver_up 0.0\n")
-        await asking.readuntil(b"gpupool_driver_up 0.0\n")
+        await asking.readuntil(b'gpupool_driver_up{node="n"} 0.0\n')
+        await asking.readuntil(b'gpupool_driver_up{node="n"} 0.0\n')
         for each in (writer, other):
             each.close()
 
 
 async def test_metrics_are_served_on_the_loopback_interface() -> None:
     metrics = Metrics("node-1", has_driver=True)
-    metrics.xids.update([Xid("GPU-a", 79)] * 2)
+    metrics.count_xids([Xid("GPU-a", 79)] * 2)
     close = b"Host: localhost\r\nConnection: close\r\n\r\n"
-    async with serving_on_loopback(Pages(metrics.text, some), 0) as (host, port):
+    async with serving_on_loopback(Pages("n", metrics.text, some), 0) as (host, port):
         assert host == "127.0.0.1"
         found = await ask(port, b"GET /metrics HTTP/1.1\r\n" + close)
         assert found.startswith("HTTP/1.1 200 OK\r\n")
-        assert 'gpupool_xids_total{uuid="GPU-a",xid="79"} 2.0\n' in found
-        assert "gpupool_driver_up 1.0\n" in found
+        assert 'gpupool_xids_total{node="node-1",uuid="GPU-a",xid="79"} 2.0\n' in found
+        assert 'gpupool_driver_up{node="node-1"} 1.0\n' in found
         assert "404 Not Found" in await ask(port, b"GET / HTTP/1.1\r\n" + close)
         assert "400 Bad Request" in await ask(port, b"x" * 100_000)
 

@@ -1,10 +1,22 @@
 """Processes, their cgroups, and the pods and containers that these name."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gpupool.agent import owners
 from gpupool.agent.owners import container_by_cgroup, container_names, owner_by_cgroup
+
+Write = Callable[[str], object]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Of the cgroups of process 1."""
+    monkeypatch.setattr(owners, "_PROC", str(tmp_path))
+    (tmp_path / "1").mkdir()
+    return (tmp_path / "1" / "cgroup").write_text
 
 
 @pytest.mark.parametrize(
@@ -15,8 +27,8 @@ from gpupool.agent.owners import container_by_cgroup, container_names, owner_by_
         "4:memory:/kubepods/besteffort/pod0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f/1",
     ],
 )
-def test_a_cgroup_names_its_pod(cgroup: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "read_text", lambda *_, **__: cgroup)
+def test_a_cgroup_names_its_pod(cgroup: str, write: Write) -> None:
+    write(cgroup)
     assert owner_by_cgroup(1) == "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
 
 
@@ -37,18 +49,16 @@ POD = "pod0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
         f"0::/kubepods/{POD}/{ID}/mine/{POD}/{OTHER}",  # the rest was made in the container
     ],
 )
-def test_a_cgroup_names_its_container(cgroup: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "read_text", lambda *_, **__: cgroup)
+def test_a_cgroup_names_its_container(cgroup: str, write: Write) -> None:
+    write(cgroup)
     assert container_by_cgroup(1) == ID
 
 
 @pytest.mark.parametrize(
     "cgroup", ["0::/user.slice", f"0::/kubepods/{POD}", f"0::/kubepods/{POD}/mine/{ID}"]
 )
-def test_a_cgroup_without_a_container_names_none(
-    cgroup: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Path, "read_text", lambda *_, **__: cgroup)
+def test_a_cgroup_without_a_container_names_none(cgroup: str, write: Write) -> None:
+    write(cgroup)
     assert container_by_cgroup(1) == ""
 
 

@@ -1,69 +1,27 @@
 """Readings of a node: what its cards do, and what each container holds of them."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
 
 from gpupool.agent import sampler
-from gpupool.agent.sampler import Sampler, containers_by_card
+from gpupool.agent.sampler import Sampler
 from gpupool.agent.settings import AgentSettings
-from gpupool.core.readings import CardReading, ContainerUse
-from gpupool.hardware.driver import NOTHING_READ, NoDriver, ProgramUse, Uses
+from gpupool.contract.allocation import allocation_text
+from gpupool.contract.names import ANNOTATION_ALLOCATION
+from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Inventory, Isolation
+from gpupool.core.readings import CardReading
+from gpupool.hardware.driver import NOTHING_READ, Loads, NoDriver, ProgramUse, Uses
 from gpupool.hardware.simulated import SimulatedDriver
+from kubeclient.mirror import Changed, Mirror
+from kubeclient.mirror_faults import Broke
 from kubeclient.objects import Obj
 
-UID = "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
 
-
-def pod(name: str, uid: str, **containers: str) -> Obj:
-    """`containers`: name -> id."""
-    statuses = [{"name": key, "containerID": f"x://{id}"} for key, id in containers.items()]
-    return {
-        "metadata": {"namespace": "ns", "name": name, "uid": uid},
-        "status": {"containerStatuses": statuses},
-    }
-
-
-def found(programs: list[ProgramUse], pods: list[Obj], owners: dict[int, str]) -> object:
-    uses = Uses(tuple(programs), frozenset({"GPU-a"}))
-    return containers_by_card(
-        uses, pods, lambda pid: owners.get(pid, ""), lambda pid: f"id-{owners.get(pid, '')}-{pid}"
-    )
-
-
-def test_memory_is_summed_by_container() -> None:
-    pods = [pod("p", "u", main=f"id-u-{1}", side="id-u-3"), pod("q", "v", main="id-v-4")]
-    programs = [
-        ProgramUse(1, "GPU-a", 100),
-        ProgramUse(1, "GPU-b", 10),
-        ProgramUse(3, "GPU-a", 30),
-        ProgramUse(4, "GPU-a", 40),
-        ProgramUse(9, "GPU-a", 90),  # of no pod
-    ]
-    assert found(programs, pods, {1: "u", 3: "u", 4: "v"}) == {
-        "GPU-a": (
-            ContainerUse("ns", "p", "main", 100),
-            ContainerUse("ns", "p", "side", 30),
-            ContainerUse("ns", "q", "main", 40),
-        ),
-        "GPU-b": (ContainerUse("ns", "p", "main", 10),),
-    }
-
-
-def test_processes_of_one_container_are_added_up() -> None:
-    programs = [ProgramUse(pid, "GPU-a", pid) for pid in (1, 2)]
-    uses = Uses(tuple(programs), frozenset())
-    held = containers_by_card(uses, [pod("p", "u", main="1")], lambda _: "1", lambda _: "1")
-    assert held == {"GPU-a": (ContainerUse("ns", "p", "main", 3),)}
-
-
-def test_a_container_is_looked_for_in_its_own_pod_only() -> None:
-    pods = [pod("p", "u", main="id-u-1"), pod("q", "v", main="id-u-7")]
-    # The cgroup of the process names pod p and the container of pod q.
-    assert found([ProgramUse(7, "GPU-a", 5)], pods, {7: "u"}) == {
-        "GPU-a": (ContainerUse("ns", "p", "", 5),)
-    }
+def pod(name: str, uid: str) -> Obj:
+    return {"metadata": {"namespace": "ns", "name": name, "uid": uid}}
 
 
 class Driver(SimulatedDriver):
@@ -71,6 +29,7 @@ class Driver(SimulatedDriver):
         super().__init__(Path("/none"))
         self.told = uses
         self.times = 0
+        self.since: list[int] = []
 
     async def readings(self) -> tuple[CardReading, ...]:
         self.times += 1
@@ -80,34 +39,83 @@ class Driver(SimulatedDriver):
     async def uses(self) -> Uses:
         return self.told
 
+    async def loads(self, since_us: int) -> Loads:
+        self.since.append(since_us)
+        return Loads((), frozenset())
 
-def sampled(uses: Uses) -> Sampler:
+
+class Changes(Mirror):
+    """Of pods, told by a test."""
+
+    def __init__(self) -> None:
+        self.tell: Changed = lambda old, new: None
+
+    def on_change(self, callback: Changed, broke: Broke | None = None) -> None:
+        self.tell = callback
+
+
+def sampler_of(driver: Driver) -> Sampler:
     settings = AgentSettings("n", owner=lambda _: "u", container=lambda _: "")
-    return Sampler(settings, Driver(uses), [pod("p", "u")])
+    return Sampler(settings, driver, Inventory)
+
+
+def sampled(uses: Uses, *pods: Obj) -> Sampler:
+    made = sampler_of(Driver(uses))
+    for each in pods:
+        made.pod_changed(None, each)
+    return made
 
 
 async def test_what_the_driver_does_not_tell_of_processes_is_unknown() -> None:
-    uses = Uses(
-        (ProgramUse(1, "GPU-a", 1),), frozenset({"GPU-a", "GPU-b", "GPU-c"}), frozenset({"GPU-c"})
-    )
-    read = await sampled(uses).readings()
-    assert [card.containers for card in read.cards] == [
-        (ContainerUse("ns", "p", "", 1),),
-        (),
-        None,
+    cards = frozenset({"GPU-a", "GPU-b", "GPU-c"})
+    programs = (ProgramUse(1, "GPU-a", 1), ProgramUse(1, "GPU-c", 2))
+    uses = Uses(programs, cards, frozenset({"GPU-c"}))
+    read = await sampled(uses, pod("p", "u")).readings()
+    found = [
+        [(use.pod, use.memory_used_mib) for use in card.containers or ()] for card in read.cards
     ]
-    unread = await sampled(NOTHING_READ).readings()
-    assert [card.containers for card in unread.cards] == [None, None, None]
+    assert found == [[("p", 1)], [], [("p", None)]]
+
+
+async def test_a_pod_that_is_gone_uses_nothing() -> None:
+    uses = Uses((ProgramUse(1, "GPU-a", 1),), frozenset({"GPU-a"}))
+    made = sampled(uses, pod("p", "u"))
+    made.pod_changed(pod("p", "u"), None)
+    assert [card.containers for card in (await made.readings()).cards] == [(), (), ()]
 
 
 async def test_however_many_ask_the_driver_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = Driver(NOTHING_READ)
-    asked = Sampler(AgentSettings("n"), driver, [])
+    asked = sampler_of(driver)
     await asyncio.gather(*(asked.readings() for _ in range(20)))
     assert driver.times == 1
     monkeypatch.setattr(sampler, "FRESH_S", 0.0)
     await asked.readings()
     assert driver.times == 2
+    # Each asks for what was computed since the sample before.
+    assert driver.since[0] == 0
+    assert 0 < driver.since[1] <= time.time_ns() // 1000
+
+
+async def test_it_samples_while_a_pod_has_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler, "FRESH_S", 0.0)
+    driver = Driver(NOTHING_READ)
+    made = Sampler(AgentSettings("n", sample_s=0.001), driver, Inventory)
+    pods = Changes()
+    running = asyncio.create_task(made.run(pods))
+    await asyncio.sleep(0.02)
+    assert driver.times == 0
+    holder = pod("p", "u")
+    share = CardShare("GPU-a", 0, 3, 3000, 15)
+    allocation = Allocation((ContainerGpus("main", (share,), Isolation.LIMIT),))
+    holder["metadata"]["annotations"] = {ANNOTATION_ALLOCATION: allocation_text(allocation)}
+    pods.tell(None, holder)
+    async with asyncio.timeout(60):
+        while driver.times < 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    running.cancel()
+    [use] = (await made.readings()).cards[0].containers or ()
+    assert (use.pod, use.memory_request_mib, use.memory_used_mib) == ("p", 3000, None)
 
 
 async def test_an_old_reading_is_not_given_for_a_driver_that_is_gone(
@@ -115,7 +123,7 @@ async def test_an_old_reading_is_not_given_for_a_driver_that_is_gone(
 ) -> None:
     monkeypatch.setattr(sampler, "FRESH_S", 0.0)
     driver = Driver(NOTHING_READ)
-    asked = Sampler(AgentSettings("n"), driver, [])
+    asked = sampler_of(driver)
     await asked.readings()
 
     async def gone() -> tuple[CardReading, ...]:

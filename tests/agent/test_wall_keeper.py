@@ -12,7 +12,7 @@ from gpupool.agent.shrinks import IN_FORCE_S, Shrinks
 from gpupool.agent.wall_keeper import REASON, WallKeeper
 from gpupool.agent.walls import Walls
 from gpupool.contract.inventory import inventory_of
-from gpupool.contract.names import ANNOTATION_INVENTORY, GROUP_LIMITS, LABEL_WALL
+from gpupool.contract.names import ANNOTATION_INVENTORY, GROUP_LIMITS, LABEL_ISOLATION
 from gpupool.core.gpu import Card, Inventory, Wall
 from gpupool.hardware.memory_limits import LimitsRefused, MemoryLimits
 from gpupool.hardware.simdriver import NodeFiles, read_cards
@@ -137,7 +137,7 @@ async def test_an_agent_on_a_node_with_driver_limits_publishes_which_wall_holds_
             metadata = (await node.get())["metadata"]
             text = metadata.get("annotations", {}).get(ANNOTATION_INVENTORY)
             found = inventory_of(text) if text else Inventory()
-            label = metadata["labels"].get(LABEL_WALL)
+            label = metadata["labels"].get(LABEL_ISOLATION)
             return (found.wall, found.other_walls, label) == (Wall.DRIVER, (), "driver")
 
         await node.wait(is_held)
@@ -152,5 +152,6 @@ async def test_an_agent_on_a_node_with_driver_limits_publishes_which_wall_holds_
 
 def test_the_wall_of_each_pod_is_a_metric() -> None:
     metrics = Metrics(NAME, walls={("default", "p", "driver"): 1})
-    line = 'gpupool_pod_wall{namespace="default",pod="p",wall="driver"} 1.0'
+    labels = f'isolation="driver",namespace="default",node="{NAME}",pod="p"'
+    line = f"gpupool_pod_isolation{{{labels}}} 1.0"
     assert line in metrics.text().splitlines()

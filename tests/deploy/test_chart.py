@@ -208,3 +208,103 @@ def test_the_local_cluster_takes_every_object(tmp_path: Path) -> None:
             flags = ("--server-side", "--force-conflicts", "--dry-run=server", "-f", "-")
             said = kubectl("apply", *flags, stdin=made)
             assert said.count("serverside-applied") == made.count("\nkind:")
+
+
+def agent_of(*flags: str) -> Obj:
+    text = rendered("second-scheduler", "--show-only", "templates/agent.yaml", *flags)
+    (found,) = (each for each in yaml.safe_load_all(text) if each)
+    template: Obj = found["spec"]["template"]
+    return template
+
+
+def test_beside_the_gpu_operator_the_agent_leaves_for_driver_upgrades_and_shows_the_class() -> None:
+    values = str(CHART / "values-gpu-operator.yaml")
+    spec = agent_of("--values", values)["spec"]
+    assert spec["nodeSelector"] == {"nvidia.com/gpu.deploy.client": "true"}
+    assert spec["runtimeClassName"] == "nvidia"
+    arguments = spec["containers"][0]["args"]
+    assert "--own-driver=runtime-class=nvidia" in arguments
+    assert "--switch-off-nvidia-plugin" in arguments
+    admission = rendered("second-scheduler", "--values", values)
+    assert "--runtime-class=nvidia" in admission
+
+
+def test_where_nvidias_nri_plugin_brings_the_driver_nothing_else_can() -> None:
+    template = agent_of("--set", "agent.cdiDevice=management.nvidia.com/gpu=all")
+    annotation = "nvidia.cdi.k8s.io/container.agent"
+    assert template["metadata"]["annotations"] == {annotation: "management.nvidia.com/gpu=all"}
+    (container,) = template["spec"]["containers"]
+    assert container["name"] == "agent"
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in container["env"]
+    assert "--own-driver=nvidia-nri" in container["args"]
+    assert "--cdi=/var/run/cdi" in container["args"]
+    mounts = {each["mountPath"]: each.get("readOnly") for each in container["volumeMounts"]}
+    assert mounts["/var/run/cdi"] is True
+    assert "/var/run/nri" not in mounts
+
+
+def test_helm_test_starts_canaries_with_few_rights() -> None:
+    text = rendered("second-scheduler", "--show-only", "templates/tests/canary.yaml")
+    made = [each for each in yaml.safe_load_all(text) if each]
+    assert all(each["metadata"]["annotations"]["helm.sh/hook"] == "test" for each in made)
+    (job,) = (each for each in made if each["kind"] == "Job")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["command"] == ["gpupool", "doctor", "--canary"]
+    verbs = {verb for each in made for rule in each.get("rules", ()) for verb in rule["verbs"]}
+    assert verbs == {"list", "get", "create", "delete"}
+    (writing,) = (r for each in made for r in each.get("rules", ()) if "create" in r["verbs"])
+    assert writing["resources"] == ["pods"]
+
+
+def test_only_an_agent_that_loads_the_driver_itself_is_privileged() -> None:
+    def context(*flags: str) -> Obj:
+        found: Obj = agent_of(*flags)["spec"]["containers"][0]["securityContext"]
+        return found
+
+    assert "privileged" not in context()
+    privileged = context("--set", "agent.driverRoot=/run/nvidia/driver")
+    assert privileged["privileged"] is True
+    assert "allowPrivilegeEscalation" not in privileged
+    arguments = agent_of("--set", "agent.driverRoot=/")["spec"]["containers"][0]["args"]
+    assert "--driver-root=/:/host/driver" in arguments
+    assert not any(each.startswith("--own-driver") for each in arguments)
+
+
+MONITORING = (
+    "--set=monitoring.enabled=true,monitoring.serviceMonitor.enabled=true",
+    "--set=monitoring.podMonitor.enabled=true,monitoring.tokenSecret.name=t",
+    "--set=monitoring.rules.enabled=true,monitoring.dashboards.enabled=true",
+)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_scrapers_find_a_port_and_nothing_else_is_opened(mode: str) -> None:
+    without = rendered(mode)
+    assert "--metrics-address" not in without
+    assert "monitoring.coreos.com" not in without
+    made = [each for each in yaml.safe_load_all(rendered(mode, *MONITORING)) if each]
+    (agent,) = (each for each in made if each["kind"] == "DaemonSet")
+    (container,) = agent["spec"]["template"]["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports["metrics"] == 9446
+    assert "--metrics-address=0.0.0.0:9446" in container["args"]
+    (policy,) = (
+        each
+        for each in made
+        if each["kind"] == "NetworkPolicy" and each["metadata"]["name"] == "gpupool-agent"
+    )
+    assert policy["spec"]["ingress"] == [{"ports": [{"port": 9446}]}]
+    kinds = [each["kind"] for each in made]
+    assert (kinds.count("ServiceMonitor"), kinds.count("PodMonitor")) == (2, 2)
+    for monitor in made:
+        if monitor["kind"] in ("ServiceMonitor", "PodMonitor"):
+            spec = monitor["spec"]
+            (endpoint,) = spec.get("endpoints") or spec["podMetricsEndpoints"]
+            assert (endpoint["scheme"], endpoint["honorLabels"]) == ("https", True)
+
+
+def test_a_pod_monitor_without_a_token_is_refused() -> None:
+    flags = ("--set", "monitoring.enabled=true,monitoring.podMonitor.enabled=true")
+    done = helm("template", "gpupool", str(CHART), *flags)
+    assert done.returncode != 0
+    assert "tokenSecret" in done.stderr

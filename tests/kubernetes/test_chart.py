@@ -20,8 +20,9 @@ from gpupool.contract.names import (
 from gpupool.hardware.simdriver import create_node
 from testbed.cluster import Kubernetes
 from testbed.gpu_images import GPUPOOL, write_gpu_images
-from testbed.installation import CHART, DRIVER, NAMESPACE, helm_program
+from testbed.installation import CHART, NAMESPACE, helm_program
 from testbed.node import DRIVER as NODE_DRIVER
+from testbed.nvidia_ctk import DRIVER
 from testbed.processes import free_ports
 from testbed.story import V100
 from tests.deploy.node_attacks import CHANGES, Thief, unexpected
@@ -109,6 +110,18 @@ def test_a_stolen_token_of_an_agent_changes_only_what_the_agent_owns(
     admin("delete", "node", "other")
     assert not unexpected(said)
     assert f"not {NODE}" in unbound, "a token that names no node changes none"
+
+
+def test_canaries_of_doctor_and_of_helm_see_what_they_were_given(
+    installed: Path, kubernetes: Kubernetes, admin: Kubectl
+) -> None:
+    said = helm(kubernetes, "test", "gpupool", "--timeout", "5m")
+    assert "Phase:          Succeeded" in said
+    where = ["--kubeconfig", str(kubernetes.plane.kubeconfig)]
+    done = CliRunner().invoke(gpupool, ["doctor", "--canary", *where])
+    assert done.exit_code == 0, done.output
+    assert "canary" in done.output
+    assert not admin.names("pods", "-l", "gpupool.io/canary")
 
 
 def test_an_agent_without_capabilities_sees_what_containers_of_any_user_count(

@@ -10,7 +10,7 @@ from kubeclient.objects import Obj
 from testbed.build import BuildError
 from testbed.cluster import Kubernetes
 from testbed.gpu_images import write_gpu_images
-from testbed.installation import Installation
+from testbed.installation import NRI, Installation
 from testbed.story import V100
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.kubernetes.conftest import LONGEST_S, allocatable, registered
@@ -33,7 +33,7 @@ def kubernetes(able: None) -> Iterator[Kubernetes]:
 
 @pytest.fixture(scope="module")
 def gpupool(kubernetes: Kubernetes, admin: Kubectl) -> Iterator[Installation]:
-    with Installation(kubernetes, {NODE: [V100] * 4}, nri=[NODE]) as installed:
+    with Installation(kubernetes, {NODE: [V100] * 4}, injection={NODE: NRI}) as installed:
         admin("label", "node", "--all", "cgpu=true", "cgpu.disable.isolation=false")
         eventually(lambda: registered(admin), LONGEST_S)
         eventually(lambda: units(admin) == str(4 * UNITS_PER_CARD), LONGEST_S)

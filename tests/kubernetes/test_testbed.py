@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from testbed import build, cluster
+from testbed.controlplane import ControlPlane
 from testbed.node import Node, _script
 
 
@@ -55,3 +56,26 @@ def test_a_machine_that_cannot_says_why(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert cluster.main(["--check"]) == cluster.CANNOT
     assert "wanted Linux and root" in capsys.readouterr().err
+
+
+def test_a_second_testbed_on_the_machine_says_who_has_the_first() -> None:
+    name = f"\0gpupool-test-{os.getpid()}"
+    words = rf"another test-bed .*process {os.getpid()}"
+    with cluster.hold_addresses(name), pytest.raises(cluster.CannotRun, match=words):
+        cluster.hold_addresses(name)
+    cluster.hold_addresses(name).close()
+
+
+def test_what_was_never_started_deletes_nothing_when_it_is_stopped(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    (here / "work").touch()
+    plane = ControlPlane()
+    with pytest.raises(build.BuildError):
+        plane.__enter__()
+    plane.stop()
+    cluster.Kubernetes().stop()
+    assert (here / "work").exists()

@@ -40,3 +40,9 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ if eq .Values.mode "extender" 
 helm.sh/hook: post-delete
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
+
+{{- /* Of the objects of `helm test`: made for it, and deleted when it has succeeded, or before the next. */}}
+{{- define "gpupool.testHook" -}}
+helm.sh/hook: test
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}

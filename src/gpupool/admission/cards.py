@@ -17,6 +17,7 @@ class ClusterCards:
     largest_units: int = 0  # units of the largest shared card; 0: no card is shared
     unit: str = "GiB"  # what one unit of gpu-mem is
     shared: tuple[NodeInfo, ...] = ()  # the nodes that share their cards
+    whole: tuple[NodeInfo, ...] = ()  # the nodes that give out whole cards
     labels: frozenset[str] = frozenset()  # names of cards, as in the labels of nodes
     resources: frozenset[str] = frozenset()  # what nodes offer to pods
 
@@ -31,6 +32,17 @@ class ClusterCards:
             if len(found) > 1:
                 return True
         return False
+
+    def places(self, pod: PodRequest) -> list[NodeInfo]:
+        """The nodes with cards that the pod may come to, by their labels."""
+        nodes = self.shared if any(ask.units for ask in pod.gpus) else self.whole
+        return [
+            node
+            for node in nodes
+            if node.inventory is not None
+            and node.inventory.cards
+            and selects_node(pod.node_selector, pod.node_terms, node.name, node.labels)
+        ]
 
     def driver_holds(self, pod: PodRequest) -> bool:
         """Whether the driver itself holds isolated shares on every node that the pod can run on."""
@@ -52,6 +64,7 @@ def cluster_cards(nodes: Iterable[NodeInfo]) -> ClusterCards:
         largest_units=largest.units if largest else 0,
         unit=_UNITS.get(unit_mib) or f"units of {unit_mib} MiB",
         shared=shared,
+        whole=tuple(node for node in known if node.gpu_mode is GpuMode.WHOLE and node.inventory),
         labels=frozenset(filter(None, map(_card_name, known))),
         resources=frozenset(name for node in known for name in node.allocatable),
     )

@@ -7,7 +7,7 @@ container can never get another pod's cards. If an annotation is missing, the va
 the container sees no card.
 """
 
-from gpupool.admission.asked import PodContainer, gpu_containers, is_shared
+from gpupool.admission.asked import PodContainer, containers, gpu_containers, is_shared
 from gpupool.admission.complaints import units_per_card
 from gpupool.admission.environment import chosen_by_the_scheduler, for_the_hook
 from gpupool.admission.mounts import add_mounts
@@ -15,7 +15,9 @@ from gpupool.contract.names import (
     ANNOTATION_NO_ISOLATION,
     ENV_CGPU_DISABLE,
     ENV_MEM_CONTAINER,
-    LABEL_WALL,
+    ENV_VISIBLE_DEVICES,
+    LABEL_ISOLATION,
+    VISIBLE_DEVICES_NONE,
 )
 from gpupool.core.gpu import Wall
 from kubeclient.names import DEFAULT_SCHEDULER_NAME
@@ -39,6 +41,22 @@ def inject(pod: Obj, *, scheduler_name: str, by_driver: bool = False) -> None:
             add_mounts(container, spec, number)
             if by_driver and container.spec["name"] not in unisolated:
                 _add_for_the_hook(container, spec)
+    _hide_from_the_others(pod)
+
+
+def _hide_from_the_others(pod: Obj) -> None:
+    """The pod's runtime class counts for all of its containers: where NVIDIA's runtime is the way,
+    a container without a request would see every card if its image sets the variable, as CUDA
+    images do. What the spec sets has been checked (`unrequested_complaints`)."""
+    asking = [each.field for each in gpu_containers(pod)]
+    for container in containers(pod):
+        variables = container.spec.get("env") or []
+        if container.field in asking or any(
+            each.get("name") == ENV_VISIBLE_DEVICES for each in variables
+        ):
+            continue
+        hidden = {"name": ENV_VISIBLE_DEVICES, "value": VISIBLE_DEVICES_NONE}
+        container.spec["env"] = [*variables, hidden]
 
 
 def _asks_for_no_isolation(container: PodContainer) -> bool:
@@ -58,7 +76,7 @@ def _add_for_the_hook(container: PodContainer, spec: Obj) -> None:
     affinity = spec.setdefault("affinity", {}) or {}
     nodes = affinity.setdefault("nodeAffinity", {})
     required = nodes.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
-    wanted = {"key": LABEL_WALL, "operator": "In", "values": [str(Wall.DRIVER)]}
+    wanted = {"key": LABEL_ISOLATION, "operator": "In", "values": [str(Wall.DRIVER)]}
     # A pod needs one of the terms, so each of them gets the rule.
     for term in required.setdefault("nodeSelectorTerms", [{}]):
         rules = term.setdefault("matchExpressions", [])

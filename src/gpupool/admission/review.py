@@ -19,6 +19,8 @@ from gpupool.admission.hints import hints, translations, understood_words
 from gpupool.admission.injection import inject
 from gpupool.admission.legacy import modernise
 from gpupool.admission.mounts import mount_complaints
+from gpupool.admission.runtime_class import class_choice
+from gpupool.contract.gpu_asks import gpu_asks
 from gpupool.contract.names import (
     ENV_VISIBLE_DEVICES,
     LABEL_CGPU_NO_ISOLATION,
@@ -40,6 +42,7 @@ class BadReview(ValueError):
 class Rules:
     schedulers: Set[str]  # users that may write allocations
     scheduler_name: str = SCHEDULER_NAME  # for GPU pods that name no other scheduler
+    runtime_class: str = ""  # for GPU pods, while no node with cards is known
 
 
 def review_pod(
@@ -60,10 +63,13 @@ def review_pod(
     if not gpu_containers(pod):  # words that only looked like those of another system
         return _allowed(request)
     places = _places(pod)
-    by_driver = places is not None and cards.driver_holds(places)
+    is_share = any(is_shared(container) for container in gpu_containers(pod))
+    by_driver = is_share and places is not None and cards.driver_holds(places)
     inject(pod, scheduler_name=rules.scheduler_name, by_driver=by_driver)
+    warnings = _set_runtime_class(pod, places, cards, rules)
     patch = jsonpatch.make_patch(request["object"], pod).patch
-    warnings = _warnings(places, cards)
+    if is_share:
+        warnings += _warnings(places, cards)
     # The owner of other pods was told when it was created itself (`review_hints`).
     if translation.notes and not pod["metadata"].get("ownerReferences"):
         warnings.append(understood_words(translation))
@@ -132,18 +138,37 @@ def _request(review: Obj) -> Obj:
 
 
 def _places(pod: Obj) -> PodRequest | None:
-    """Where a pod with a share may run; None: it has no share, or its rules cannot be read."""
-    if not any(is_shared(container) for container in gpu_containers(pod)):
-        return None
+    """Where a pod may run; None: its rules cannot be read."""
     try:
         return PodRequest(
             *("", "", ""),  # uid, namespace and name do not matter here
             resources={},
             node_selector=node_selector(pod["spec"]),
             node_terms=required_nodes(pod["spec"]),
+            gpus=gpu_asks(pod).asks,
         )
     except (KeyError, ValueError):  # the API server's validation comes later and says what is wrong
         return None
+
+
+def _set_runtime_class(
+    pod: Obj, places: PodRequest | None, cards: ClusterCards, rules: Rules
+) -> list[str]:
+    """Sets the class that brings the cards, if the pod names none; returns warnings."""
+    if pod["spec"].get("runtimeClassName") or places is None or not places.gpus:
+        return []
+    choice = class_choice(cards.places(places), rules.runtime_class)
+    if choice.name:
+        pod["spec"]["runtimeClassName"] = choice.name
+    if not choice.left_out:
+        return []
+    nodes = f"{len(choice.left_out)} node(s) with GPUs ({choice.left_out[0]}, ...)"
+    others = "another runtimeClassName" if choice.name else "a runtimeClassName"
+    return [
+        f"this pod {'got runtimeClassName ' + choice.name if choice.name else 'has none'}, and "
+        f"{nodes} need {others}: it will not run there; a nodeSelector or a runtimeClassName of "
+        "its own chooses"
+    ]
 
 
 def _warnings(places: PodRequest | None, cards: ClusterCards) -> list[str]:

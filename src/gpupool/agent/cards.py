@@ -244,7 +244,7 @@ def _health(
     if facts.uuid in orders.cordoned:
         return CardHealth.CORDONED, orders.cordoned[facts.uuid] or "by a person"
     if facts.is_split:
-        return CardHealth.CORDONED, "MIG mode is on: its parts cannot be given out yet"
+        return CardHealth.CORDONED, "MIG mode is on: its parts cannot be offered yet"
     if facts.memory_mib < unit_mib:
         return CardHealth.UNHEALTHY, f"{facts.memory_mib} MiB are less than a unit of {unit_mib}"
     # Before the memory errors: the driver counts those again, but it reports an XID once, and the

@@ -1,8 +1,8 @@
 """The agent's HTTP endpoint: its metrics, and the readings of its cards.
 
-It asks nobody who they are, and so it is on no network: it listens on the loopback interface of the
-agent's pod. Kubernetes' port-forward leads there, for those who have the right to it
-(docs/decisions/0022-readings-by-port-forward.md).
+On the loopback interface of the agent's pod it asks nobody who they are. Kubernetes' port-forward
+leads there, for those who have the right to it (docs/decisions/0022-readings-by-port-forward.md).
+On the network it has TLS, and asks the API server about everybody (docs/decisions/0030-metrics.md).
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gpupool.contract.readings import PATH, readings_text
 from gpupool.core.readings import NodeReadings
 from gpupool.hardware.driver import NoDriver
+from kubeclient.client import Kube
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -31,7 +32,8 @@ _PAUSE_AFTER_FAILURE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    metrics: Callable[[], str]
+    node: str
+    metrics: Callable[[NodeReadings | None], str]
     readings: Callable[[], Awaitable[NodeReadings]]  # raises NoDriver
 
 
@@ -94,12 +96,45 @@ async def serving_on_loopback(pages: Pages, port: int) -> "AsyncIterator[Address
         yield address
 
 
+async def serve(pages: Pages, how: Serve | None) -> None:
+    if how is not None:
+        await how(pages)
+
+
+async def serve_scrapers(pages: Pages, where: "Address | None", kube: Kube) -> None:
+    """Until cancelled: for Prometheus and other programs of the cluster, over HTTPS on the network.
+    Whoever asks shows a token that may get the path. `where` None: nowhere."""
+    if where is None:
+        return
+    from gpupool.health import CannotListen, serving
+    from gpupool.scrapers import Reviewer, guard, own_tls
+
+    tls, reviewer = own_tls(pages.node), Reviewer(kube)
+    while True:
+        app = application(pages)
+        app.middlewares.append(guard(reviewer))
+        try:
+            async with serving(app, where, tls):
+                await asyncio.Event().wait()
+        except CannotListen as error:
+            log.warning("no scrapers are served, trying again", extra={"error": str(error)})
+            await asyncio.sleep(_PAUSE_AFTER_FAILURE_S)
+
+
 def application(pages: Pages) -> "web.Application":
     # Imported here: aiohttp's server costs memory and time, and a local cluster has hundreds of
     # agents that nobody asks.
     from aiohttp import web
 
-    from gpupool.health import metrics_route
+    from gpupool.health import health_routes, metrics_response
+
+    async def metrics(_: web.Request) -> web.Response:
+        # Without readings there is still something to tell: that the driver does not answer.
+        found = None
+        with contextlib.suppress(NoDriver, TimeoutError):
+            async with asyncio.timeout(READ_LIMIT_S):
+                found = await pages.readings()
+        return metrics_response(pages.metrics(found))
 
     async def readings(_: web.Request) -> web.Response:
         try:
@@ -113,5 +148,5 @@ def application(pages: Pages) -> "web.Application":
         return web.Response(text=readings_text(found), content_type="application/json")
 
     app = web.Application()
-    app.add_routes([metrics_route(pages.metrics), web.get(PATH, readings)])
+    app.add_routes([web.get("/metrics", metrics), web.get(PATH, readings), *health_routes()])
     return app

@@ -8,12 +8,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool.agent.injector import HOLD_BACK, DriverWall, Injector
-from gpupool.agent.news import News
-from gpupool.hardware.cdi import DIRECTORIES, Specs
+from gpupool.agent.injector import DriverWall, Injector
+from gpupool.hardware.cdi import Specs
 from kubeclient.kubeletapi.messages import Mount
 from kubeclient.nri.plugin import Disconnected, Name, run_plugin
 
@@ -25,65 +23,51 @@ _PAUSES_S = (0.1, 0.5, 1.0, 2.0)  # between tries; the last one again and again
 _PATIENCE_S = 10.0  # a runtime that restarts is back by then
 
 
-@dataclass(frozen=True, slots=True)
-class NriPlace:
-    socket: Path  # of the container runtime
-    cdi: tuple[Path, ...] = DIRECTORIES
-    devices: Path = Path("/dev")  # where the agent sees /dev of the node
-
-
 class Injection:
     def __init__(
         self,
         node: str,
-        place: NriPlace | None,
+        socket: Path | None,
+        specs: Specs,
         limiter: Callable[[], tuple[Mount, ...]],
         wall: DriverWall,
         changed: Callable[[], None],
     ) -> None:
-        """`place` None: the runtime or the mounts of Allocate bring the cards."""
-        self._place = place
+        """`socket`: of the container runtime; None: the agent is no plugin of it."""
+        self._socket = socket
         self._changed = changed
         self._is_asked = False
         self._lost_s: float | None = None  # when the connection ended; None: it was never there
-        self._problem = ""
-        if place is not None:
-            specs = Specs(place.cdi, place.devices)
-            self._injector = Injector(node, specs, limiter, wall, self._told)
+        self._why = "not connected yet"
+        self._injector = Injector(node, specs, limiter, wall, self._told)
 
     @property
-    def is_ours(self) -> bool:
-        return self._place is not None
+    def is_there(self) -> bool:
+        """Whether the runtime has NRI, as far as we know: it may be away for now."""
+        if self._socket is None:
+            return False
+        return self._is_asked or self._lost_s is not None or self._socket.exists()
 
-    @property
-    def mounts(self) -> tuple[Mount, ...]:
-        """What Allocate gives every container."""
-        return (HOLD_BACK,) if self.is_ours else ()
-
-    def is_possible(self, now_s: float) -> bool:
-        """Whether containers that are made now get their cards, or will within seconds."""
-        if not self.is_ours or self._is_asked:
-            return True
-        return self._lost_s is not None and now_s - self._lost_s < _PATIENCE_S
-
-    def news(self) -> News:
-        return News(
-            True,
-            "NoInjection",
-            f"cards cannot be put into containers: {self._problem or 'not connected yet'}. "
-            "The node offers no GPUs until the container runtime's NRI answers",
-        )
+    def problem(self, now_s: float) -> str:
+        """Why containers that are made now do not get their cards by us; empty: they do, or will
+        within seconds."""
+        if self._is_asked:
+            return ""
+        if self._lost_s is not None and now_s - self._lost_s < _PATIENCE_S:
+            return ""
+        return f"the NRI of the container runtime does not answer: {self._why}"
 
     async def run(self) -> None:
-        """Runs until cancelled."""
+        """Runs until cancelled. Connected also where another way is chosen: containers that were
+        allocated before may still be held back."""
         tries = 0
-        while self._place is not None:
+        while self._socket is not None:
             try:
-                await run_plugin(self._place.socket, _NAME, self._injector)
+                await run_plugin(self._socket, _NAME, self._injector)
             except Disconnected as error:
-                if str(error) != self._problem:
+                if str(error) != self._why:
                     log.warning("no connection to NRI", extra={"error": str(error)})
-                self._problem = str(error)
+                self._why = str(error)
             tries = 0 if self._is_asked else tries + 1
             self._told(False)
             await asyncio.sleep(_PAUSES_S[min(tries, len(_PAUSES_S) - 1)])

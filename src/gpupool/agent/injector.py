@@ -73,7 +73,10 @@ class Injector:
             edits += self._edits(share.uuid)
         mounts = self.limiter() if gpus.isolation is Isolation.LIMIT else ()
         if gpus.isolation is Isolation.LIMIT and not mounts:
-            raise self._refused("is promised isolation, and the limiter is not installed", gpus)
+            raise Refused(
+                f"container {gpus.container} is promised isolation, and the limiter is not "
+                f"installed on node {self.node}"
+            )
         return adjustment(edits, mounts)
 
     async def start(self, pod: nri.PodSandbox, container: nri.Container) -> None:
@@ -124,9 +127,6 @@ class Injector:
                 "`nvidia-ctk cdi generate` writes one"
             )
         return found
-
-    def _refused(self, words: str, gpus: ContainerGpus) -> Refused:
-        return Refused(f"container {gpus.container} {words} on node {self.node}")
 
 
 def _shares(pod: nri.PodSandbox, container: nri.Container) -> Shares:

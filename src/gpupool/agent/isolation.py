@@ -22,7 +22,7 @@ NO_LIMITER = News(
     True,
     "SharesNotIsolated",
     "the node's labels ask for isolated shares, but this agent has no limiter to give: "
-    "shares are given out without isolation",
+    "shares are offered without isolation",
 )
 
 

@@ -11,7 +11,11 @@ from gpupool.contract.names import (
     LABEL_NVIDIA_MEM,
     LABEL_NVIDIA_NAME,
     LABEL_NVIDIA_NAME_ALPHA,
+    LABEL_RUNTIME_CLASS,
+    LABEL_WAY,
 )
+from gpupool.core.gpu import Inventory
+from gpupool.core.ways import Way
 from kubeclient.labels import as_label_value
 
 # Newest first: `family` takes the first entry that is not newer than the card.
@@ -103,3 +107,15 @@ def _cuda_labels(version: int) -> dict[str, str]:
         "nvidia.com/cuda.runtime.major": major,
         "nvidia.com/cuda.runtime.minor": minor,
     }
+
+
+def way_labels(inventory: Inventory) -> dict[str, str]:
+    """How cards get into containers, unless it is the usual way. By these labels the scheduler
+    keeps pods to nodes where their spec works, and people select nodes."""
+    ways = inventory.ways
+    if ways is None:
+        return {}
+    found = {} if ways.chosen is Way.RUNTIME else {LABEL_WAY: str(ways.chosen or "none")}
+    if ways.runtime_class:
+        found[LABEL_RUNTIME_CLASS] = ways.runtime_class
+    return found

@@ -2,9 +2,11 @@
 asked."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gpupool.core.gpu import Inventory
+from gpupool.core.readings import NodeReadings
 from gpupool.hardware.driver import Xid
 
 
@@ -20,8 +22,16 @@ class Metrics:
     walls: dict[tuple[str, str, str], int] = field(default_factory=dict)  # namespace, pod, wall
     context_mib: int | None = None  # memory of a context; None: not measured
 
-    def text(self) -> str:
+    last_xid: dict[str, int] = field(default_factory=dict)  # by card
+
+    def count_xids(self, xids: Iterable[Xid]) -> None:
+        for xid in xids:
+            self.xids[xid] += 1
+            self.last_xid[xid.uuid] = xid.number
+
+    def text(self, readings: NodeReadings | None = None) -> str:
+        """`readings` None: there are none now."""
         from gpupool.agent.metrics_export import AgentCollector
         from gpupool.health import metrics_text
 
-        return metrics_text(AgentCollector(self))
+        return metrics_text(AgentCollector(self, readings))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gpupool.agent.cards import changed_cards
+from gpupool.agent.ways import no_way_words
 from gpupool.contract.names import RESOURCE_GPU
 from gpupool.core.gpu import Card, CardHealth, Inventory
 
@@ -32,6 +33,18 @@ def news_of(before: Inventory, after: Inventory) -> Iterator[News]:
             yield News(is_bad, _REASONS[card.health], f"{shown} is {card.health}: {card.reason}")
         elif old is not None:
             yield News(False, "GpuHealthy", f"{shown} is healthy again; it was {_was(old)}")
+
+
+def way_news(before: Inventory, after: Inventory) -> Iterator[News]:
+    """When the way has changed, or begins or ceases to work."""
+    old, new = before.ways, after.ways
+    if new is None or old == new:
+        return
+    if not new.is_open:
+        yield News(True, "NoInjection", f"{no_way_words(new)}. The node offers no GPUs until then")
+    elif old is None or (old.chosen, old.is_open) != (new.chosen, True):
+        assert new.chosen is not None
+        yield News(False, "CardsGetIn", f"cards get into containers by {new.chosen.words}")
 
 
 def no_driver(why: str) -> News:

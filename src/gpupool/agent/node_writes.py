@@ -10,12 +10,15 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpupool.agent.ways import no_way_words
+from gpupool.contract.inventory import BadInventory, inventory_of
 from gpupool.contract.names import (
     ANNOTATION_CLEARED_CARDS,
     ANNOTATION_INVENTORY,
     CONDITION_GPU_PROBLEM,
     MANAGER_INVENTORY,
     MANAGER_LABELS,
+    MANAGER_SWITCHES,
 )
 from gpupool.core.gpu import Inventory
 from kubeclient.client import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Kube
@@ -36,6 +39,7 @@ class Wanted:
     labels: Mapping[str, str] = field(default_factory=dict)
     inventory: str = ""
     problem: str | None = None  # None: there are no cards; empty: all cards are healthy
+    switches: Mapping[str, str] = field(default_factory=dict)  # labels of others, by force
     cleared: str = ""  # the annotation with orders to clear that was carried out
 
 
@@ -60,6 +64,7 @@ class NodeWriter:
             await self._write_inventory(node, wanted.inventory),
             await self._write_labels(node, wanted.labels),
             await self._write_condition(node, wanted.problem),
+            await self._write_switches(node, wanted.switches),
         ]
         # Last: an order may go only when the inventory shows its effect. If the agent dies in
         # between, the next agent finds the order and carries it out again.
@@ -107,6 +112,16 @@ class NodeWriter:
                     del ours[key]
             else:
                 return True
+
+    async def _write_switches(self, node: Obj, wanted: Mapping[str, str]) -> bool:
+        """Labels that belong to another program, which honours what it finds. When we no longer
+        want them they are removed, and that program sets them again as it likes."""
+        found = node["metadata"].get("labels") or {}
+        is_so = all(found.get(key) == value for key, value in wanted.items())
+        if _applied_labels(node, MANAGER_SWITCHES) == set(wanted) and is_so:
+            return False
+        await self._apply(node, {"labels": dict(wanted)}, MANAGER_SWITCHES, force=True)
+        return True
 
     async def _apply(self, node: Obj, metadata: Obj, manager: str, *, force: bool) -> None:
         """The uid is part of the patch. Without it, server-side apply would create the node again
@@ -176,17 +191,29 @@ def problem_text(inventory: Inventory) -> str | None:
     """Which cards take no pods, and why, for people to read; None: there are no cards."""
     if not inventory.cards:
         return None
-    bad = [card for card in inventory.cards if not card.takes_pods]
-    return "; ".join(
+    bad = [
         f"card {card.index} ({card.model}, {card.uuid}) is {card.health}: {card.reason}"
-        for card in bad
-    )
+        for card in inventory.cards
+        if not card.takes_pods
+    ]
+    ways = inventory.ways
+    return "; ".join(bad if ways is None or ways.is_open else [no_way_words(ways), *bad])
 
 
-def _applied_labels(node: Obj) -> set[str]:
+def published_inventory(node: Obj) -> Inventory:
+    """The inventory that the agent before this one has published."""
+    text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_INVENTORY, "")
+    try:
+        return inventory_of(text) if text else Inventory()
+    # The agent starts without what was remembered, rather than not at all.
+    except BadInventory:
+        return Inventory()
+
+
+def _applied_labels(node: Obj, manager: str = MANAGER_LABELS) -> set[str]:
     """The labels that the API server records as applied by us (managedFields)."""
     for entry in node["metadata"].get("managedFields") or ():
-        if entry.get("manager") == MANAGER_LABELS and entry.get("operation") == "Apply":
+        if entry.get("manager") == manager and entry.get("operation") == "Apply":
             labels = entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {})
             return {key.removeprefix("f:") for key in labels if key.startswith("f:")}
     return set()

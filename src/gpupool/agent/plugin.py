@@ -36,6 +36,7 @@ class ResourcePlugin:
         self._devices: tuple[Device, ...] = ()
         self._ids: frozenset[str] = frozenset()
         self._mounts: tuple[Mount, ...] = ()
+        self._refusal = ""
         self._changed = asyncio.Event()
         self._wanted = asyncio.Event()
         # How often `leave` was called. A stream ends when this differs from its value at the
@@ -58,9 +59,10 @@ class ResourcePlugin:
         self._devices, self._ids = (), frozenset()
         self._wanted.clear()
 
-    def set_mounts(self, mounts: tuple[Mount, ...]) -> None:
-        """The mounts of containers that are allocated from now on."""
+    def set_answer(self, mounts: tuple[Mount, ...], refusal: str = "") -> None:
+        """The mounts of containers that are allocated from now on; or why none is allocated."""
         self._mounts = mounts
+        self._refusal = refusal
 
     def offer(self, offer: Offer) -> None:
         # An empty first offer does not set `_wanted`, so a node without cards registers nothing.
@@ -101,6 +103,8 @@ class ResourcePlugin:
         if unknown := asked - self._ids:
             shown = ", ".join(sorted(unknown)[:5])
             raise Refusal(f"{self.resource}: this node has no device {shown}")
+        if self._refusal:
+            raise Refusal(f"{self.resource}: {self._refusal}")
         envs = {ENV_VISIBLE_DEVICES: VISIBLE_DEVICES_NONE}
         answer = ContainerAllocateResponse(envs, self._mounts)
         # The protocol wants one answer for each container, in the order of the request.

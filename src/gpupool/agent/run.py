@@ -27,11 +27,12 @@ from gpupool.agent.cards import (
     waits_for_time,
 )
 from gpupool.agent.devices import RESOURCES, offers
-from gpupool.agent.endpoint import Pages
+from gpupool.agent.endpoint import Pages, serve, serve_scrapers
 from gpupool.agent.holdings import Holdings, current_holdings
 from gpupool.agent.injection import Injection
+from gpupool.agent.injector import HOLD_BACK
 from gpupool.agent.isolation import NO_LIMITER, IsolationState, next_isolation
-from gpupool.agent.labels import card_labels, feature_labels
+from gpupool.agent.labels import card_labels, feature_labels, way_labels
 from gpupool.agent.limiter import Installed, LimiterPlace, install_limiter
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.news import (
@@ -42,27 +43,30 @@ from gpupool.agent.news import (
     news_of,
     no_driver,
     not_read,
+    way_news,
 )
 from gpupool.agent.node_events import NodeEvents
-from gpupool.agent.node_writes import NodeWriter, Wanted, problem_text
+from gpupool.agent.node_writes import NodeWriter, Wanted, problem_text, published_inventory
 from gpupool.agent.plugin import ResourcePlugin
 from gpupool.agent.registration import is_listened_to, keep_registered, remove_left_sockets
 from gpupool.agent.sampler import Sampler
 from gpupool.agent.settings import AgentSettings
 from gpupool.agent.shares import Shares
 from gpupool.agent.wall_keeper import WallKeeper
+from gpupool.agent.way_finder import WayFinder
+from gpupool.agent.ways import refusal_of, without_closed_cards
 from gpupool.contract.card_orders import BadOrders, orders_of
-from gpupool.contract.inventory import BadInventory, inventory_of, inventory_text
+from gpupool.contract.inventory import inventory_text
 from gpupool.contract.names import (
     ANNOTATION_CLEARED_CARDS,
     ANNOTATION_CORDONED_CARDS,
-    ANNOTATION_INVENTORY,
-    LABEL_WALL,
+    LABEL_ISOLATION,
     NVIDIA_PLUGIN_SOCKET,
     RESOURCE_GPU,
 )
 from gpupool.contract.nodes import gpu_mode, isolates
-from gpupool.core.gpu import CardHealth, Inventory, Wall
+from gpupool.core.gpu import Inventory, Wall
+from gpupool.core.ways import Way, Ways
 from gpupool.hardware.driver import Driver, NoDriver, NotAnswering
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError
@@ -112,9 +116,15 @@ class _Agent:
         self._auditor = Auditor(kube, settings, driver, self._recorder, self._node)
         self._writer = NodeWriter(kube)
         self._injection = Injection(
-            settings.node, settings.nri, self._limiter_mounts, self._keeper, self._look_again
+            *(settings.node, settings.nri, settings.cdi, self._limiter_mounts, self._keeper),
+            self._look_again,
+        )
+        self._finder = WayFinder(
+            *(settings, kube, self._shares.pods, self._injection), self._look_again
         )
         self._metrics = Metrics(settings.node)
+        self._sampler = Sampler(settings, driver, lambda: self._inventory)
+        self._pages = Pages(settings.node, self._metrics.text, self._sampler.readings)
         self._plugins = {
             resource: ResourcePlugin(resource)
             for resource in RESOURCES
@@ -122,6 +132,7 @@ class _Agent:
         }
         self._known: NodeCards | None = None  # None before the first look
         self._inventory = Inventory()
+        self._ways = Ways()
         self._wanted: Wanted | None = None
         self._orders = Orders({}, {})
         self._carried_out = ""  # the annotation with orders to clear that was carried out last
@@ -147,13 +158,16 @@ class _Agent:
             "holdings": self._keep_asking(),
             "limiter": self._keep_installing(),
             "injection": self._injection.run(),
+            "ways": self._finder.run(),
             "pods": self._shares.pods.run(),
             "shares": self._shares.run(),
             "audit": self._auditor.run(self._shares.pods, self._metrics),
             "walls": self._keeper.run(
                 self._shares.pods, lambda: self._inventory, self._metrics, self._look_now.set
             ),
-            "endpoint": self._keep_serving(),
+            "samples": self._sampler.run(self._shares.pods),
+            "endpoint": serve(self._pages, self._settings.serve),
+            "scrapers": serve_scrapers(self._pages, self._settings.scrapers, self._kube),
             **{
                 name: keep_registered(plugin, self._settings.plugins)
                 for name, plugin in self._plugins.items()
@@ -190,7 +204,7 @@ class _Agent:
         now_s = time.monotonic()  # not the time of day, which may be set back
         # Only before the first look: later our own memory is newer than what the mirror shows.
         if self._known is None:
-            self._inventory = _published(node)
+            self._inventory = published_inventory(node)
             self._known = remembered(self._inventory, self._settings.policy, now_s)
         try:
             look = await self._driver.look()
@@ -205,14 +219,14 @@ class _Agent:
         if self._settings.install is not None and self._installed is None:
             # Before the first inventory: it tells whether shares are isolated.
             await self._install(node, self._settings.install)
-        self._metrics.xids.update(look.xids)
+        self._metrics.count_xids(look.xids)
         self._has_rival = is_listened_to(self._settings.plugins / NVIDIA_PLUGIN_SOCKET)
         # The resourceVersion stands for labels and orders of the node, which change what we
         # publish.
         version = node["metadata"]["resourceVersion"]
         known_walls = self._keeper.wall(True), self._keeper.others
-        is_possible = self._injection.is_possible(now_s)
-        seen = look, version, self._holdings, self._has_rival, known_walls, is_possible
+        self._ways = self._finder.ways(node, [card.uuid for card in look.cards if card.uuid])
+        seen = look, version, self._holdings, self._has_rival, known_walls, self._ways
         if seen == self._settled:
             return  # skip an unchanged reading: one process may run hundreds of agents
         self._settled = None
@@ -288,9 +302,11 @@ class _Agent:
     # -- publishing ------------------------------------------------------------------------
 
     def _tell(self, node: Obj, known: NodeCards, inventory: Inventory) -> None:
-        for news in news_of(self._inventory, inventory):
+        inventory = replace(inventory, ways=self._ways) if inventory.cards else inventory
+        for news in (*news_of(self._inventory, inventory), *way_news(self._inventory, inventory)):
             self._events.say(node, news)
-        self._inventory = self._metrics.inventory = inventory
+        self._inventory = inventory
+        inventory = self._metrics.inventory = without_closed_cards(inventory)
         if all(card.takes_pods for card in inventory.cards):
             self._is_bad.clear()
         else:
@@ -298,15 +314,16 @@ class _Agent:
         # Before the inventory is written: as soon as it promises isolation, the scheduler relies on
         # it, and then the limiter must be among the mounts.
         self._offer(node, inventory)
-        labels = card_labels(known)
+        labels = card_labels(known) | way_labels(inventory)
         if inventory.wall is Wall.DRIVER:
-            labels |= {LABEL_WALL: str(inventory.wall)}
+            labels |= {LABEL_ISOLATION: str(inventory.wall)}
         if self._settings.feature_labels:
             labels |= feature_labels(known)
         wanted = Wanted(
             labels,
             inventory_text(inventory) if inventory.cards else "",
-            problem_text(inventory),
+            problem_text(self._inventory),
+            self._settings.switches if inventory.cards else {},
             self._carried_out,
         )
         if wanted != self._wanted:
@@ -316,29 +333,24 @@ class _Agent:
     def _offer(self, node: Obj, inventory: Inventory) -> None:
         labels = node["metadata"].get("labels") or {}
         mode = gpu_mode(labels)
-        now_s = time.monotonic()
-        is_limiting = self._isolation.is_limiting(now_s)
-        mounts = self._settings.mounts + self._injection.mounts
+        is_limiting = self._isolation.is_limiting(time.monotonic())
+        mounts = self._settings.mounts
+        if self._ways.chosen is Way.NRI:
+            mounts += (HOLD_BACK,)
         # The injector brings the limiter to those containers that it is for.
-        if is_limiting and not self._injection.is_ours:
+        elif is_limiting:
             mounts += self._limiter_mounts()
-        is_possible = self._injection.is_possible(now_s)
-        wanted = inventory.cards, mode, mounts, self._holdings, self._has_rival, is_possible
+        wanted = inventory.cards, mode, mounts, self._holdings, self._has_rival
         if wanted == self._offered:
             return  # do not build a list of thousands of devices every second
         self._offered = wanted
-        cards = inventory.cards
-        if cards and not is_possible:
-            # Unhealthy, and not taken back: the kubelet keeps what it knows of running pods.
-            cards = tuple(replace(card, health=CardHealth.LOST) for card in cards)
-            self._events.say(node, self._injection.news())
-        found = offers(cards, mode, self._holdings)
+        found = offers(inventory.cards, mode, self._holdings)
         for resource, plugin in self._plugins.items():
             if resource == RESOURCE_GPU and self._has_rival:
                 plugin.withdraw()
                 self._events.say_once(node, OTHER_PLUGIN)
                 continue
-            plugin.set_mounts(mounts)
+            plugin.set_answer(mounts, refusal_of(self._settings.node, self._ways))
             plugin.offer(found[resource])
             if found[resource].refusal:
                 self._events.say_once(node, News(True, "GpuUnitTooSmall", found[resource].refusal))
@@ -363,11 +375,6 @@ class _Agent:
             if self._writer.theirs:
                 self._events.say_once(node, label_conflict(self._writer.theirs))
 
-    async def _keep_serving(self) -> None:
-        sampler = Sampler(self._settings, self._driver, self._shares.pods)
-        if self._settings.serve is not None:
-            await self._settings.serve(Pages(self._metrics.text, sampler.readings))
-
     async def _keep_installing(self) -> None:
         """Tries again while the limiter is not as it should be."""
         while self._settings.install is not None:
@@ -387,13 +394,3 @@ class _Agent:
                 self._holdings = found
                 self._look_now.set()
             await asyncio.sleep(_ASK_HOLDINGS_S)
-
-
-def _published(node: Obj) -> Inventory:
-    """The inventory that the agent before this one has published."""
-    text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_INVENTORY, "")
-    try:
-        return inventory_of(text) if text else Inventory()
-    # The agent starts without what was remembered, rather than not at all.
-    except BadInventory:
-        return Inventory()

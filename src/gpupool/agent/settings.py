@@ -1,18 +1,25 @@
 """The settings of an agent."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpupool.agent.covered import MountsOf, mounts_of
 from gpupool.agent.endpoint import Serve
-from gpupool.agent.injection import NriPlace
 from gpupool.agent.limiter import LimiterPlace
 from gpupool.agent.owners import Owner, container_by_cgroup, owner_by_cgroup
 from gpupool.agent.pod_files import VolumePath, kubelet_volumes
 from gpupool.agent.walls import Walls
+from gpupool.agent.way_facts import OwnDriver
 from gpupool.agent.xid_policy import XidPolicy, load_policy
 from gpupool.core.gpu import MIB_PER_GIB
+from gpupool.core.ways import Way
+from gpupool.hardware.cdi import Specs
 from kubeclient.kubeletapi.messages import Mount
+
+if TYPE_CHECKING:
+    from gpupool.health import Address
 
 KUBELET_DIRECTORY = Path("/var/lib/kubelet/device-plugins")
 POD_RESOURCES = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
@@ -35,6 +42,9 @@ class AgentSettings:
     # as fit into its memory. A GiB unless the installation chooses otherwise.
     unit_mib: int = MIB_PER_GIB
     whole_cards: bool = True  # False: another plugin of the node offers nvidia.com/gpu
+    # Labels of other programs to set on the node while it has cards, such as those by which the GPU
+    # Operator keeps its device plugin off.
+    switches: Mapping[str, str] = field(default_factory=dict)
     feature_labels: bool = False  # True: also the labels of NVIDIA's GPU feature discovery
     policy: XidPolicy = field(default_factory=load_policy)
     # What is mounted into containers: `mounts` into all with GPUs, `limiter` only into those that
@@ -42,8 +52,15 @@ class AgentSettings:
     mounts: tuple[Mount, ...] = ()
     limiter: tuple[Mount, ...] = ()
     install: LimiterPlace | None = None  # where to install the limiter, to be mounted like those
-    nri: NriPlace | None = None  # the agent itself puts cards into containers; None: others do
+    way: Way | None = None  # how cards get into containers; None: the agent finds out
+    own_driver: OwnDriver | None = None  # how its own container asked for the driver, if it did
+    nri: Path | None = None  # the runtime's socket, through which the agent can put cards in
+    cdi: Specs = field(default_factory=Specs)  # what the CDI files of the node say about cards
     serve: Serve | None = None  # where the HTTP endpoint is; None: nowhere
+    scrapers: "Address | None" = (
+        None  # where scrapers of the cluster ask, over HTTPS; None: nowhere
+    )
     walls: Walls | None = None  # what sets memory limits of the driver; None: they are not used
     install_again_s: float = 300.0  # until the next try, if the limiter is not as it should be
+    sample_s: float = 10.0  # between two samples of what containers do with cards
     look_s: float = 1.0  # between two readings of the cards

@@ -13,7 +13,7 @@ from gpupool.agent.wall_plan import Shares, walls
 from gpupool.agent.walls import Sweep, Walls
 from gpupool.contract.allocation import pod_allocation
 from gpupool.contract.names import GROUP_LIMITS
-from gpupool.core.gpu import Inventory, Isolation, Wall
+from gpupool.core.gpu import Inventory, Wall, weakest
 from kubeclient.events import WARNING, Recorder
 from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
@@ -147,10 +147,8 @@ def _by_wall(pods: Iterable[Obj], inventory: Inventory) -> dict[tuple[str, str, 
     found = {}
     for pod in audited(pods):
         metadata = pod["metadata"]
-        kinds = {gpus.isolation for gpus in pod_allocation(pod).containers} - {Isolation.WHOLE}
-        # A pod is held as far as its least held container is.
-        isolation = Isolation.NONE if Isolation.NONE in kinds else Isolation.LIMIT
-        wall = inventory.wall_of(metadata["uid"], isolation)
+        held = (inventory.wall_of(metadata["uid"], each) for each in pod_allocation(pod).containers)
+        wall = weakest(each for each in held if each is not None)
         if wall is not None:
             found[metadata["namespace"], metadata["name"], str(wall)] = 1
     return found

@@ -19,6 +19,7 @@ from gpupool.doctor.alike import Saying, grouped, some_of
 from gpupool.doctor.bypass_checks import cards_by_environment, devices_by_annotation
 from gpupool.doctor.evidence import Evidence, Finding, Level
 from gpupool.doctor.node_checks import cards, inventory_text
+from gpupool.doctor.way_checks import mixed_ways
 from kubeclient.objects import Obj
 from kubeclient.times import moment_of
 
@@ -308,6 +309,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
     scheduler,
     clock,
     cards,
+    mixed_ways,
     runtime_class,
     other_plugins,
     pods_without_allocation,

@@ -22,6 +22,7 @@ from kubeclient.resources import (
     MUTATING_WEBHOOKS,
     NODES,
     PODS,
+    RUNTIME_CLASSES,
     SECRETS,
     VALIDATING_WEBHOOKS,
     Resource,
@@ -30,11 +31,16 @@ from kubeclient.resources import (
 _REVIEWS = Resource(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
 )
-_RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 _NODE_LEASES = "kube-node-lease"  # the namespace
 # Rights without which a program cannot work, by service account: verb, resource[.group][=name].
 _NEEDED = {
-    "gpupool-agent": ("patch nodes", "patch nodes/status", "list pods", "create events"),
+    "gpupool-agent": (
+        "patch nodes",
+        "patch nodes/status",
+        "list pods",
+        "create events",
+        "list runtimeclasses.node.k8s.io",
+    ),
     "gpupool-scheduler": (
         "watch nodes",
         "watch pods",
@@ -88,7 +94,7 @@ async def look(kube: Kube, namespace: str, now: datetime.datetime) -> Evidence:
         trial_error,
         tuple(await seen(_rights(kube, namespace), [])),
         await seen(kube.get(DAEMON_SETS, AGENT_DAEMON_SET, namespace), {}),
-        tuple(await seen(_listed(kube, _RUNTIME_CLASSES), [])),
+        tuple(await seen(_listed(kube, RUNTIME_CLASSES), [])),
         tuple(await seen(_listed(kube, LEASES, _NODE_LEASES), [])),
         tuple(unseen),
     )

@@ -17,6 +17,7 @@ from gpupool.contract.names import (
 from gpupool.core.gpu import Card, CardHealth, Inventory
 from gpupool.doctor.alike import Saying, grouped
 from gpupool.doctor.evidence import Evidence, Finding, Level
+from gpupool.doctor.way_checks import way_of_node
 from kubeclient.objects import Obj
 from kubeclient.times import moment_of
 
@@ -90,9 +91,13 @@ def _sayings(node: Obj, is_starting: bool) -> Iterator[Saying]:
             mend="Run agents and schedulers of one version.",
         )
         return
+    # Cards that only the missing way closes are told with it.
+    closing = inventory.ways.problem if inventory.ways is not None else ""
     for card in inventory.cards:
-        if not card.takes_pods:
+        if not card.takes_pods and not (closing and closing in card.reason):
             yield _unfit(card)
+    if inventory.ways is not None:
+        yield way_of_node(inventory.ways)
     # Where no card takes pods, that is the reason why the kubelet offers none.
     if not inventory.cards or any(card.takes_pods for card in inventory.cards):
         yield _offer(node, inventory, is_starting)

@@ -1,0 +1,106 @@
+"""A cluster such as a GPU Operator leaves behind, of real parts: a node for each way of a card into
+a container.
+
+    with Kubernetes(nodes=len(NODES), runtimes=runtimes(), images=write_gpu_images) as kubernetes:
+        with Installation(kubernetes, cards, injection=injection()) as installed:
+            install_operator(installed)
+
+NRI is on, CDI files are written by a stand-in for nvidia-ctk, NVIDIA's runtime is a stand-in that
+runs runc, and so is NVIDIA's NRI plugin. The runtime class, and the pod by which the agent knows
+that NVIDIA's plugin runs on its node, are the operator's by name and form.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from kubeclient.objects import Obj
+from testbed.container_runtime import NVIDIA, ContainerRuntime
+from testbed.images import BUSYBOX
+from testbed.installation import (
+    MOUNTS,
+    NRI,
+    NVIDIA_NRI,
+    RUNTIME,
+    RUNTIME_CLASS,
+    Installation,
+)
+
+NAMESPACE = "gpu-operator"
+
+
+class Place(NamedTuple):
+    way: str
+    runtime: ContainerRuntime
+
+
+NODES = {
+    "127.0.0.2": Place(RUNTIME, ContainerRuntime(runs_nvidia=True)),
+    "127.0.0.3": Place(RUNTIME_CLASS, ContainerRuntime(is_v2=True, has_nvidia=True)),
+    "127.0.0.4": Place(NVIDIA_NRI, ContainerRuntime(is_v2=True)),
+    "127.0.0.5": Place(NRI, ContainerRuntime(is_v2=True)),
+    "127.0.0.6": Place(NRI, ContainerRuntime()),
+    "127.0.0.7": Place(MOUNTS, ContainerRuntime()),
+}
+
+
+def runtimes() -> list[ContainerRuntime]:
+    return [place.runtime for place in NODES.values()]
+
+
+def injection() -> dict[str, str]:
+    return {node: place.way for node, place in NODES.items()}
+
+
+def install_operator(installation: Installation) -> None:
+    """What the operator's chart would have made."""
+    plugins = [_toolkit(node) for node, place in NODES.items() if place.way == NVIDIA_NRI]
+    objects = [_namespace(), _runtime_class(), *plugins]
+    for made in objects:
+        installation.kubectl("create", "-f", installation.file(json.dumps(made)))
+    for pod in plugins:
+        name = pod["metadata"]["name"]
+        ready = ("wait", "--for=condition=Ready", f"pod/{name}", f"--namespace={NAMESPACE}")
+        installation.kubectl(*ready, "--timeout=300s")
+
+
+def _namespace() -> Obj:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+
+
+def _runtime_class() -> Obj:
+    return {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": NVIDIA, "labels": {"app.kubernetes.io/component": "gpu-operator"}},
+        "handler": NVIDIA,
+    }
+
+
+def _toolkit(node: str) -> Obj:
+    """NVIDIA's plugin runs in it; here, it runs beside it (`nvidia_nri.py`)."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"nvidia-container-toolkit-{node.replace('.', '-')}",
+            "namespace": NAMESPACE,
+            "labels": {"app": "nvidia-container-toolkit-daemonset"},
+        },
+        "spec": {
+            "nodeName": node,
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "containers": [
+                {
+                    "name": "nvidia-container-toolkit-ctr",
+                    "image": BUSYBOX,
+                    "command": ["/bin/sleep", "2147483647"],
+                    "env": [{"name": "ENABLE_NRI_PLUGIN", "value": "true"}],
+                    "volumeMounts": [{"name": "nri-socket", "mountPath": "/run/nri"}],
+                }
+            ],
+            "volumes": [{"name": "nri-socket", "hostPath": {"path": "/var/run/nri"}}],
+        },
+    }
