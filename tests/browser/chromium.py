@@ -90,17 +90,21 @@ class Page:
         await self.until(f"document.body.innerText.includes({json.dumps(text)})")
 
     async def click(self, selector: str) -> None:
-        """With the mouse, on the middle of what the selector finds, once that is on top and lies
-        still: a page that loads its pictures moves what one is about to hit."""
+        await self.click_on(f"document.querySelector({json.dumps(selector)})")
+
+    async def click_on(self, element: str) -> None:
+        """With the mouse, on the middle of what the expression finds (of its first line, if it has
+        several), once that is on top and lies still: a page that loads moves what one is about to
+        hit."""
         place = await self.until(
             f"""(async () => {{
-              const found = document.querySelector({json.dumps(selector)});
+              const found = {element};
               if (!found || document.readyState !== "complete") return null;
               found.scrollIntoView({{block: "nearest"}});
-              const before = found.getBoundingClientRect();
+              const before = found.getClientRects()[0];
               for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);
-              const box = found.getBoundingClientRect();
-              if (box.x !== before.x || box.y !== before.y) return null;
+              const box = found.getClientRects()[0];
+              if (!before || box?.x !== before.x || box.y !== before.y) return null;
               const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
               return found.contains(document.elementFromPoint(x, y)) ? [x, y] : null;
             }})()"""
@@ -118,6 +122,13 @@ class Page:
         key["modifiers"] = 8 if shift else 0
         await self.command("Input.dispatchKeyEvent", type="keyDown", **key)
         await self.command("Input.dispatchKeyEvent", type="keyUp", **key)
+
+    async def press(self, key: str, code: int, *, ctrl: bool = False) -> None:
+        """A key that types nothing by itself. `code`: its number, as on Windows."""
+        pressed: dict[str, Any] = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        pressed["modifiers"] = 2 if ctrl else 0
+        await self.command("Input.dispatchKeyEvent", type="rawKeyDown", **pressed)
+        await self.command("Input.dispatchKeyEvent", type="keyUp", **pressed)
 
     async def picture(self, path: Path) -> None:
         shot = await self.command("Page.captureScreenshot", format="png")

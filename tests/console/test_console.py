@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -21,13 +21,13 @@ PODS = "/api/v1/namespaces/default/pods"
 # A console as it runs inside a pod: visitors sign in.
 IN_A_POD = """
 import asyncio, sys
-from gpupool.cli.console import look
+from gpupool.cli.console import new_model
 from gpupool.console.run import ConsoleSettings, by_token, run_console
 from kubeclient.credentials import find_access
 async def main():
     access = await find_access({}, kubeconfig=sys.argv[1])
     said = lambda port: print(f"at http://127.0.0.1:{port}/", flush=True)
-    await run_console(None, by_token(access), look, ConsoleSettings(), said)
+    await run_console(None, by_token(access), new_model, ConsoleSettings(), said)
 asyncio.run(main())
 """
 
@@ -73,13 +73,19 @@ def served(cluster: Cluster) -> Iterator[int]:
 
 
 def get(
-    port: int, path: str, cookie: str = "", host: str = "", form: dict[str, str] | None = None
+    port: int,
+    path: str,
+    cookie: str = "",
+    host: str = "",
+    form: dict[str, str] | None = None,
+    origin: str | None = None,
 ) -> tuple[int, str, http.client.HTTPMessage]:
     headers = {"Cookie": cookie, "Host": host or f"127.0.0.1:{port}"}
     method, body = "GET", None
     if form is not None:
         method, body = "POST", urlencode(form)
         headers["Content-Type"] = "application/x-www-form-urlencoded"
+        headers["Origin"] = f"http://127.0.0.1:{port}" if origin is None else origin
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):
         connection.request(method, path, body, headers)
@@ -95,35 +101,72 @@ def signed_in(own: tuple[int, str]) -> str:
     port, key = own
     status, _, headers = get(port, f"/?key={key}")
     assert status == 303
-    assert headers["Location"] == "/"
+    assert headers["Location"].endswith("/overview"), "the key does not stay in the address"
     assert "HttpOnly" in headers["Set-Cookie"]
     assert "SameSite=Strict" in headers["Set-Cookie"]
     return cookie_of(headers)
 
 
+def page_of(own: tuple[int, str], path: str) -> str:
+    """The short address leads to the page of the cluster."""
+    cookie = signed_in(own)
+    status, _, headers = get(own[0], path, cookie)
+    assert status == 303
+    status, page, _ = get(own[0], headers["Location"], cookie)
+    assert status == 200
+    return page
+
+
+def home(own: tuple[int, str]) -> str:
+    return f"/clusters/{cluster_name(own)}"
+
+
+def cluster_name(own: tuple[int, str]) -> str:
+    location = get(own[0], "/")[2]["Location"]
+    return location.split("/")[2]
+
+
 def test_the_printed_address_opens_it(own: tuple[int, str]) -> None:
-    status, page, headers = get(own[0], "/", signed_in(own))
+    port, cookie = own[0], signed_in(own)
+    status, page, headers = get(port, f"{home(own)}/overview", cookie)
     assert status == 200
     assert "Tesla V100-SXM2-16GB" in page
-    assert ">one</a>" in page
-    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert ">one</span></a>" in page
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r"<script(?![^>]* src=)|<style| style=| on\w+=", page)
     assert headers["Cache-Control"] == "no-store"
 
 
 def test_a_pod_that_waits_has_its_page(own: tuple[int, str]) -> None:
-    cookie = signed_in(own)
-    assert "default/two" in get(own[0], "/waiting", cookie)[1]
-    status, page, _ = get(own[0], "/pods/default/two", cookie)
-    assert status == 200
+    assert "default/two" in page_of(own, "/waiting")
+    page = page_of(own, "/pods/default/two")
+    assert "Waits for 2 whole cards." in page
     assert "Insufficient nvidia.com/gpu" in page
-    assert get(own[0], "/pods/default/nobody", cookie)[0] == 404
+    assert "What would help:" in page
+    cookie = signed_in(own)
+    status, page, _ = get(own[0], f"{home(own)}/pods/default/nobody", cookie)
+    assert status == 404
+    assert "nobody" in page
+
+
+def test_lists_show_nodes_and_pods(own: tuple[int, str]) -> None:
+    nodes = page_of(own, "/nodes")
+    assert "1 of 1 nodes are ready." in nodes
+    assert "1 × Tesla V100-SXM2-16GB" in nodes
+    pods = page_of(own, "/pods")
+    assert "card 0: 16130 MiB, whole card" in pods
+    assert "wants 2 whole cards" in pods
 
 
 def test_nobody_signs_in_without_the_key(own: tuple[int, str]) -> None:
     port, key = own
-    for path in ("/", "/pods", "/waiting", "/pods/default/one"):
-        status, _, headers = get(port, path, "gpupool-console=x")
-        assert (status, headers["Location"]) == (303, "/sign-in")
+    for page in ("overview", "pods", "waiting", "pods/default/one", "nodes/x/cordon"):
+        path = f"{home(own)}/{page}"
+        status, _, headers = get(port, path, f"gpupool-console-{port}=x")
+        assert status == 303
+        assert headers["Location"] == f"/sign-in?next={path}"
     status, page, headers = get(port, f"/?key={key}x")
     assert status == 403
     assert "not the key" in page
@@ -134,12 +177,54 @@ def test_nobody_signs_in_without_the_key(own: tuple[int, str]) -> None:
 def test_a_session_ends_with_the_sign_out(own: tuple[int, str]) -> None:
     cookie = signed_in(own)
     assert get(own[0], "/sign-out", cookie, form={})[0] == 303
-    assert get(own[0], "/", cookie)[0] == 303
+    assert get(own[0], f"{home(own)}/pods", cookie)[0] == 303
 
 
 def test_requests_for_another_host_are_refused(own: tuple[int, str]) -> None:
-    assert get(own[0], "/", signed_in(own), host="evil.example:80")[0] == 403
-    assert get(own[0], "/", signed_in(own), host="localhost:9")[0] == 200
+    path = f"{home(own)}/overview"
+    assert get(own[0], path, signed_in(own), host="evil.example:80")[0] == 403
+    assert get(own[0], "/static/console.css", host=f"localhost:{own[0]}")[0] == 200
+
+
+def test_changes_come_only_from_pages_of_the_console(
+    own: tuple[int, str], cluster: Cluster
+) -> None:
+    node = call(cluster, "GET", "/api/v1/nodes")[1]["items"][0]["metadata"]["name"]
+    path, cookie = f"{home(own)}/nodes/{node}/cordon", signed_in(own)
+
+    def is_cordoned() -> bool:
+        spec = call(cluster, "GET", f"/api/v1/nodes/{node}")[1]["spec"]
+        return bool(spec.get("unschedulable"))
+
+    # A page on another port of this machine is the same site: the browser sends the cookie.
+    for origin in ("https://evil.example", "http://127.0.0.1:1", "null", ""):
+        assert get(own[0], path, cookie, form={}, origin=origin)[0] == 403
+    assert not is_cordoned()
+    assert "kubectl cordon" in get(own[0], path, cookie)[1]
+    assert not is_cordoned(), "a GET changes nothing"
+    status, _, headers = get(own[0], path, cookie, form={})
+    assert (status, headers["Location"]) == (303, f"{home(own)}/nodes/{node}")
+    assert is_cordoned()
+    assert get(own[0], path.replace("cordon", "uncordon"), cookie, form={})[0] == 303
+    assert not is_cordoned()
+
+
+def test_labels_are_changed_and_mistakes_are_said_at_the_field(
+    own: tuple[int, str], cluster: Cluster
+) -> None:
+    node = call(cluster, "GET", "/api/v1/nodes")[1]["items"][0]
+    name, labels = node["metadata"]["name"], node["metadata"]["labels"]
+    path, cookie = f"{home(own)}/nodes/{name}/labels", signed_in(own)
+    text = "\n".join(f"{key}={value}" for key, value in labels.items())
+    status, page, _ = get(own[0], path, cookie, form={"labels": f"{text}\nno value"})
+    assert status == 422
+    assert "wanted key=value, found: no value" in page
+    assert get(own[0], path, cookie, form={"labels": f"{text}\nteam=a"})[0] == 303
+    changed = call(cluster, "GET", f"/api/v1/nodes/{name}")[1]["metadata"]["labels"]
+    assert changed == {**labels, "team": "a"}
+    assert get(own[0], path, cookie, form={"labels": text})[0] == 303
+    changed = call(cluster, "GET", f"/api/v1/nodes/{name}")[1]["metadata"]["labels"]
+    assert changed == labels
 
 
 @pytest.mark.parametrize("path", ["/static/../server.py", "/static/x.css", "/%00", "/pods/a/b/c"])
@@ -151,36 +236,85 @@ def test_a_missing_page_has_a_message(own: tuple[int, str], path: str) -> None:
 
 def test_unexpected_queries_get_a_page(own: tuple[int, str]) -> None:
     cookie = signed_in(own)
-    for query in ("?page=-1", "?page=99999999999", "?page=%F0", "?q=%3Cb%3E"):
-        status, page, _ = get(own[0], f"/{query}", cookie)
+    for query in ("?page=-1", "?page=99999999999", "?page=%F0", "?q=%3Cb%3E", "?sort=%3Cb%3E"):
+        status, page, _ = get(own[0], f"{home(own)}/pods{query}", cookie)
         assert status == 200
         assert "<b>" not in page
 
 
-def test_a_visitor_signs_in_with_his_own_token(served: int, cluster: Cluster) -> None:
+def test_the_browser_chooses_the_language_and_the_visitor_another(own: tuple[int, str]) -> None:
+    cookie, path = signed_in(own), f"{home(own)}/nodes"
+    status, _, headers = get(own[0], f"{path}?q=x&language=zh-CN", cookie)
+    assert (status, headers["Location"]) == (303, f"{path}?q=x")
+    page = get(own[0], path, f"{cookie}; {cookie_of(headers)}")[1]
+    assert "节点池" in page
+    assert "1 个节点中有 1 个就绪。" in page
+
+
+def test_a_visitor_signs_in_with_his_own_token_and_comes_back(
+    served: int, cluster: Cluster
+) -> None:
     assert "Your token of the cluster" in get(served, "/sign-in")[1]
-    status, _, headers = get(served, "/sign-in", form={"token": cluster.token})
-    assert status == 303
-    assert "Tesla V100" in get(served, "/", cookie_of(headers))[1]
+    wanted = "/sign-in?next=%2Fclusters%2Fcluster%2Fnodes"
+    status, _, headers = get(served, wanted, form={"token": cluster.token})
+    assert (status, headers["Location"]) == (303, "/clusters/cluster/nodes")
+    assert "Tesla V100" in get(served, headers["Location"], cookie_of(headers))[1]
+    for evil in ("//evil.example", "https://evil.example", "/\\evil.example"):
+        status, _, headers = get(
+            served, f"/sign-in?next={quote(evil, safe='')}", form={"token": cluster.token}
+        )
+        assert headers["Location"] == "/"
 
 
 def test_a_wrong_token_is_refused_with_a_message(served: int) -> None:
     status, page, headers = get(served, "/sign-in", form={"token": "wrong"})
     assert status == 403
-    assert "The cluster refuses: Unauthorized" in page
+    assert "The cluster does not accept this token." in page
     assert "Set-Cookie" not in headers
     for bad in ("", "a\nb: c", "é"):
         assert get(served, "/sign-in", form={"token": bad})[0] == 400
-    assert get(served, "/sign-in", form={"token": "x" * 20_000})[0] == 413
+    assert get(served, "/sign-in", form={"token": "x" * 5_000_000})[0] == 413
     assert get(served, "/?key=")[0] == 403
 
 
-def test_a_token_without_rights_is_refused(served: int, cluster: Cluster) -> None:
-    path = "/api/v1/namespaces/default/serviceaccounts/default/token"
-    made = call(cluster, "POST", path, {"spec": {}})[1]["status"]["token"]
-    status, page, _ = get(served, "/sign-in", form={"token": made})
-    assert status == 403
-    assert "cannot list resource" in page
+def token_of(cluster: Cluster, name: str) -> str:
+    path = "/api/v1/namespaces/default/serviceaccounts"
+    call(cluster, "POST", path, {"metadata": {"name": name}})
+    return str(call(cluster, "POST", f"{path}/{name}/token", {"spec": {}})[1]["status"]["token"])
+
+
+def test_a_token_without_rights_sees_which_right_it_lacks(served: int, cluster: Cluster) -> None:
+    status, _, headers = get(served, "/sign-in", form={"token": token_of(cluster, "nobody")})
+    assert status == 303
+    cookie = cookie_of(headers)
+    for page, right in (("nodes", "list nodes"), ("pods", "list pods --all-namespaces")):
+        status, page, _ = get(served, f"/clusters/cluster/{page}", cookie)
+        assert status == 403
+        assert f"You do not have the right: {right}" in page
+        assert "Tesla" not in page
+
+
+def test_a_visitor_of_one_namespace_sees_it_and_may_change_nothing(
+    served: int, cluster: Cluster
+) -> None:
+    token = token_of(cluster, "reader")
+    subjects = [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}]
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    binding = {"metadata": {"name": "reader"}, "subjects": subjects, "roleRef": role}
+    path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"
+    assert call(cluster, "POST", path, binding)[0] == 201
+    cookie = cookie_of(get(served, "/sign-in", form={"token": token})[2])
+    assert get(served, "/clusters/cluster/pods", cookie)[0] == 403
+    status, page, _ = get(served, "/clusters/cluster/pods?namespace=default", cookie)
+    assert status == 200
+    assert "card 0: 16130 MiB, whole card" in page
+    assert 'aria-disabled="true"' in page
+    assert "You do not have the right: delete pods --namespace default" in page
+    deletion = "/clusters/cluster/pods/default/one/delete"
+    assert get(served, deletion, cookie, form={})[0] == 403
+    assert call(cluster, "GET", f"{PODS}/one")[0] == 200
+    page = get(served, "/clusters/cluster/pods/default/two", cookie)[1]
+    assert "you need the right to see all nodes and pods" in page
 
 
 @pytest.mark.clients
@@ -205,4 +339,4 @@ def test_a_browser_shows_it(own: tuple[int, str], tmp_path: Path) -> None:
         timeout=100,
         check=True,
     )
-    assert ">one</a>" in done.stdout
+    assert ">one</span></a>" in done.stdout

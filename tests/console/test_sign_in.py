@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from gpupool.console.overview import ClusterView
-from gpupool.console.server import Console, SignInMethods
-from kubeclient.client import Kube
+from gpupool.console.model import Model
+from gpupool.console.server import Console
+from gpupool.console.sign_in import SignInMethods
 from kubeclient.errors import NotSent, Refused
 
 
@@ -17,11 +17,11 @@ class Unreachable:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    async def list(self, *_: object, **__: object) -> None:
+    async def create(self, *_: object, **__: object) -> None:
         raise self._error
 
 
-async def read(kube: Kube) -> ClusterView:
+def new_model() -> Model:
     raise AssertionError("nobody is signed in")
 
 
@@ -44,8 +44,9 @@ async def test_a_failed_sign_in_leaves_no_client_open(error: Exception, code: in
         finally:
             opened.remove(token)
 
-    console = Console(SignInMethods(read, lambda: 0.0, as_user=as_user))
+    console = Console(SignInMethods(lambda: 0.0, as_user=as_user), new_model)
     async with TestClient(TestServer(console.application())) as client:
-        answer = await client.post("/sign-in", data={"token": "a-token"})
+        origin = {"Origin": str(client.make_url("")).rstrip("/")}
+        answer = await client.post("/sign-in", data={"token": "a-token"}, headers=origin)
         assert answer.status == code
     assert opened == []

@@ -1,1 +1,1 @@
-"""The console: shows the cluster's GPUs in a browser. It only reads."""
+"""The console: the cluster in a browser, with the rights of whoever looks at it."""

@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
 
-from gpupool.console.server import AsUser, Console, SignInMethods
-from gpupool.console.sessions import ReadCluster
+from gpupool.console.model import NewModel
+from gpupool.console.server import Console
+from gpupool.console.sign_in import AsUser, SignInMethods
 from gpupool.health import LOOPBACK, Address, serving
 from kubeclient.access import Access
 from kubeclient.client import Kube
@@ -17,6 +18,8 @@ from kubeclient.https import connected
 class ConsoleSettings:
     port: int = 0  # 0: any free one
     key: str = ""  # the owner signs in with it; empty: visitors sign in with tokens only
+    cluster: str = "cluster"  # its name, in addresses
+    samples: Mapping[str, str] = field(default_factory=dict)  # manifests to begin with, by name
 
 
 def by_token(access: Access) -> AsUser:
@@ -36,13 +39,14 @@ def by_token(access: Access) -> AsUser:
 async def run_console(
     owner: Kube | None,
     as_user: AsUser | None,
-    read: ReadCluster,
+    new_model: NewModel,
     settings: ConsoleSettings,
     ready: Callable[[int], None],
 ) -> None:
     """Serves until cancelled. `ready` is called with the port. Raises CannotListen."""
     clock = asyncio.get_running_loop().time
-    console = Console(SignInMethods(read, clock, settings.key, owner, as_user))
+    methods = SignInMethods(clock, settings.key, owner, as_user)
+    console = Console(methods, new_model, settings.cluster, settings.samples)
     try:
         async with serving(console.application(), Address(LOOPBACK, settings.port)) as address:
             ready(address.port)

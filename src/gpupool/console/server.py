@@ -1,191 +1,313 @@
-"""The console's HTTP server: pages for those who are signed in, and a page to sign in.
+"""The console's HTTP server: pages and actions for those who are signed in, and a way to sign in.
 
-It listens on the loopback interface, and refuses requests whose Host is another name. Otherwise a
-page of the web could reach it through the visitor's browser, by a DNS name that points to 127.0.0.1
-(DNS rebinding).
+Pages and actions are values (`parts/page.py`, `parts/action.py`). This file leads requests to them,
+and answers for whatever they raise.
 """
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from importlib import resources
+from urllib.parse import quote, unquote
 
 from aiohttp import web
 
-from gpupool.console import pages
-from gpupool.console.sessions import ReadCluster, Session, Sessions, is_key
-from kubeclient.client import Kube
+from gpupool.console import guard, sign_in
+from gpupool.console.answers import answer_action, frame_of, language, page_html
+from gpupool.console.model import NewModel
+from gpupool.console.pages import ACTIONS, CHANNELS, PAGES, SHORT
+from gpupool.console.parts.action import Action
+from gpupool.console.parts.channel import Channel
+from gpupool.console.parts.page import NoSuchThing, Page
+from gpupool.console.percents import percent_rules
+from gpupool.console.render import THEMES, html
+from gpupool.console.rights import Denied, SignedOut
+from gpupool.console.sessions import Session, Sessions
+from gpupool.console.sight import Sights
+from gpupool.console.stream import MOST_STREAMS, follow, wants_stream
+from gpupool.console.visit import Visit
+from gpupool.console.watches import NotRead, What
+from gpupool.console.words import TABLES, translator, word
 from kubeclient.errors import KubeError, Refused
 
 log = logging.getLogger(__name__)
 
-_HOSTS = ("127.0.0.1", "localhost")  # on any port: kubectl port-forward uses another one
-_COOKIE = "gpupool-console"
-_MAX_BYTES = 16 * 1024  # of a form; a token has one or two thousand
-# A fixed table: the name comes from the URL, and must not lead to other files.
-_STATIC = {"console.css": "text/css", "refresh.js": "text/javascript"}
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; "
-    "script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
+_MAX_BYTES = 2 * 1024 * 1024  # of a form: a manifest may be large
+_KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_YEAR_S = 365 * 86_400
 
-# Makes a client that authenticates with the given token of the cluster.
-AsUser = Callable[[str], AbstractAsyncContextManager[Kube]]
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Page = Callable[[web.Request, Session], Awaitable[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class SignInMethods:
-    """How visitors sign in: with the printed key, as `owner`; or with a token, as its user."""
-
-    read: ReadCluster
-    clock: Callable[[], float]
-    key: str = ""
-    owner: Kube | None = None
-    as_user: AsUser | None = None
 
 
 class Console:
-    def __init__(self, methods: SignInMethods) -> None:
+    def __init__(
+        self,
+        methods: sign_in.SignInMethods,
+        new_model: NewModel,
+        cluster: str = "cluster",
+        samples: Mapping[str, str] | None = None,
+    ) -> None:
+        """`samples`: manifests to begin with, by name."""
+        self._samples = samples or {}
         self._methods = methods
+        self._cluster = cluster
         self.sessions = Sessions(methods.clock)
+        self._sights = Sights(new_model, methods.clock)
+        self._streams: set[asyncio.Task[object]] = set()
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=_MAX_BYTES, middlewares=[self._guard])
-        app.router.add_get("/", self._page(_cards))
-        app.router.add_get("/pods", self._page(_pods))
-        app.router.add_get("/pods/{namespace}/{name}", self._page(_pod))
-        app.router.add_get("/services", self._page(_services))
-        app.router.add_get("/waiting", self._page(_waiting))
+        app.router.add_get("/", self._home)
+        for page in PAGES:
+            app.router.add_get(_route(page.path), self._page(page))
+        for action in ACTIONS:
+            app.router.add_get(_route(action.path), self._action(action))
+            app.router.add_post(_route(action.path), self._action(action))
+        for channel in CHANNELS:
+            app.router.add_get(_route(channel.path), self._channel(channel))
+        for path in SHORT:
+            app.router.add_get(path, self._short)
         app.router.add_get("/static/{file}", _static)
         app.router.add_get("/sign-in", self._sign_in_page)
         app.router.add_post("/sign-in", self._sign_in)
         app.router.add_post("/sign-out", self._sign_out)
+        app.on_shutdown.append(self._end_streams)
         return app
+
+    async def _end_streams(self, _: web.Application) -> None:
+        """They never end by themselves, and the server waits for open requests."""
+        for task in list(self._streams):
+            task.cancel()
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Answer) -> web.StreamResponse:
-        if request.url.host not in _HOSTS:
-            return _said(403, "Wrong host", f'This console does not answer as "{request.host}".')
-        try:
-            answer = await handler(request)
-        except web.HTTPException as found:
-            # In aiohttp redirects are exceptions as well.
-            if found.status < 400:
-                answer = found
-            else:
-                answer = _said(found.status, found.reason, f"{request.method} {request.path}")
-        except KubeError as error:
-            answer = _said(502, "The API server did not answer as expected", str(error))
-        answer.headers.update(_HEADERS)
+        if words := guard.refusal(request):
+            answer: web.StreamResponse = _html(words, 403, "text/plain")
+        else:
+            answer = await self._answered(request, handler)
+        if not answer.prepared:
+            answer.headers.update(guard.HEADERS | dict(answer.headers))
         return answer
+
+    async def _answered(self, request: web.Request, handler: Answer) -> web.StreamResponse:
+        try:
+            return _preferred(request) or await handler(request)
+        except web.HTTPException as found:
+            if found.status < 400:  # in aiohttp redirects are exceptions as well
+                return found
+            return _said(request, found.status, word("There is no such page"), request.path)
+        except NoSuchThing as missing:
+            return _said(request, 404, word("It is not there (any more)"), str(missing))
+        except SignedOut:
+            return await self._signed_out(request)
+        except Denied as denied:
+            return _denied(request, denied)
+        except (KubeError, NotRead) as error:
+            if isinstance(error, Refused) and error.code == 401:
+                return await self._signed_out(request)
+            title = word("The API server did not answer as expected")
+            return _said(request, 502, title, str(error))
+        except Exception:
+            log.exception("page failed", extra={"path": request.path})
+            title = word("The console made a mistake")
+            return _said(request, 500, title, request.path)
+
+    async def _signed_out(self, request: web.Request) -> web.StreamResponse:
+        await self.sessions.end(request.cookies.get(_cookie(request), ""))
+        return web.HTTPSeeOther(sign_in.sign_in_address(request.path_qs))
+
+    # -- pages and actions ---------------------------------------------------------------------
+
+    async def _home(self, request: web.Request) -> web.StreamResponse:
+        return await self._to(request, f"/clusters/{quote(self._cluster)}/{PAGES[0].path}")
+
+    async def _short(self, request: web.Request) -> web.StreamResponse:
+        """/pods/default/web, for the cluster with which the console was started."""
+        return await self._to(request, f"/clusters/{quote(self._cluster)}{request.path_qs}")
+
+    async def _to(self, request: web.Request, address: str) -> web.StreamResponse:
+        if (key := request.query.get("key")) is not None:
+            return await self._enter_by_key(request, key, address.partition("?")[0])
+        raise web.HTTPSeeOther(address)
 
     def _page(self, page: Page) -> Answer:
         async def answer(request: web.Request) -> web.StreamResponse:
-            key = request.query.get("key")
-            if key is not None:
-                return await self._enter_by_key(key, request.path)
-            session = self.sessions.find(request.cookies.get(_COOKIE, ""))
-            if session is None:
-                raise web.HTTPSeeOther("/sign-in")
-            return _html(await page(request, session))
+            if (key := request.query.get("key")) is not None:
+                return await self._enter_by_key(request, key, request.path)
+            session = self._session(request)
+            if wants_stream(request):
+                return await self._live(request, session, page)
+            notice = unquote(request.cookies.get(f"{_cookie(request)}-notice", ""))
+            visit = self._visit(request, session)
+            answer = _html(await page_html(page, visit, request, notice=notice))
+            if notice:
+                answer.del_cookie(f"{_cookie(request)}-notice")
+            return answer
 
         return answer
 
-    async def _sign_in_page(self, _request: web.Request) -> web.StreamResponse:
-        return _html(pages.sign_in_page(by_token=self._methods.as_user is not None))
+    async def _live(self, request: web.Request, session: Session, page: Page) -> web.StreamResponse:
+        async def make() -> tuple[str, dict[What, int]]:
+            visit = self._visit(request, session)
+            return await page_html(page, visit, request, bare=True), visit.read
 
-    async def _enter_by_key(self, key: str, path: str) -> web.StreamResponse:
-        methods = self._methods
-        if methods.owner is None or not is_key(key, methods.key):
-            page = pages.sign_in_page(
-                "That is not the key of this console.", by_token=methods.as_user is not None
-            )
-            return _html(page, 403)
+        with self._counted(session):
+            return await follow(request, session, make, self._methods.clock)
+
+    def _channel(self, channel: Channel) -> Answer:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            session = self._session(request)
+            visit = self._visit(request, session)
+            rights = channel.rights(visit)
+            await session.sight.rights.require(*rights)
+
+            async def may_go_on() -> bool:
+                if session.ends <= self._methods.clock():
+                    return False
+                try:
+                    return not await visit.lacks(*rights)
+                except (SignedOut, KubeError):
+                    return False
+
+            with self._counted(session):
+                return await channel.serve(visit, request, may_go_on)
+
+        return answer
+
+    @contextlib.contextmanager
+    def _counted(self, session: Session) -> Iterator[None]:
+        """Around an answer that goes on: so many for each session, and none when we stop."""
+        if session.streams >= MOST_STREAMS:
+            raise web.HTTPTooManyRequests
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        session.streams += 1
+        try:
+            yield
+        finally:
+            session.streams -= 1
+            self._streams.discard(task)
+
+    def _action(self, action: Action) -> Answer:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            visit = self._visit(request, self._session(request))
+            return await answer_action(action, visit, request, f"{_cookie(request)}-notice")
+
+        return answer
+
+    def _session(self, request: web.Request) -> Session:
+        session = self.sessions.find(request.cookies.get(_cookie(request), ""))
+        if session is None:
+            raise SignedOut
+        if request.match_info["cluster"] != self._cluster:
+            raise NoSuchThing(f'cluster "{request.match_info["cluster"]}"')
+        return session
+
+    def _visit(self, request: web.Request, session: Session) -> Visit:
+        names = {k: v for k, v in request.match_info.items() if k != "cluster"}
+        translate = translator(language(request))
+        return Visit(session, self._cluster, translate, names, dict(request.query), self._samples)
+
+    # -- signing in and out --------------------------------------------------------------------
+
+    async def _sign_in_page(self, request: web.Request) -> web.StreamResponse:
+        return self._door(request)
+
+    async def _enter_by_key(self, request: web.Request, key: str, path: str) -> web.StreamResponse:
+        try:
+            cookie = await sign_in.by_key(self._methods, self._sights, self.sessions, key)
+        except sign_in.NotSignedIn as refused:
+            return self._door(request, refused)
         # The redirect drops the query, so that the key does not stay in the address bar.
-        return await self._begin(Session(methods.owner, methods.read, methods.clock), path)
+        return _entered(request, cookie, path)
 
     async def _sign_in(self, request: web.Request) -> web.StreamResponse:
-        as_user = self._methods.as_user
-        if as_user is None:
+        if self._methods.as_user is None:
             raise web.HTTPNotFound
         token = str((await request.post()).get("token", "")).strip()
-        # The token becomes part of an HTTP header, where a line break would begin another header.
-        if not token.isascii() or not token.isprintable() or not token:
-            return _html(pages.sign_in_page("That is not a token.", by_token=True), 400)
-        async with AsyncExitStack() as stack:
-            kube = await stack.enter_async_context(as_user(token))
-            session = Session(kube, self._methods.read, self._methods.clock)
-            try:
-                # Asked once before the session begins: the API server, not the console, knows
-                # whether a token is good.
-                await session.allowed()
-            except Refused as refused:
-                words = f"The cluster refuses: {refused}"
-                return _html(pages.sign_in_page(words, by_token=True), 403)
-            # From here on the session closes the client; before, whatever happens does.
-            session.closing = stack.pop_all()
-        return await self._begin(session, "/")
-
-    async def _begin(self, session: Session, path: str) -> web.StreamResponse:
-        cookie = await self.sessions.begin(session)
-        answer = web.HTTPSeeOther(path)
-        # Strict: requests that another site causes carry no session (CSRF). Not `secure`, because
-        # the console speaks plain HTTP on the loopback interface.
-        answer.set_cookie(_COOKIE, cookie, httponly=True, samesite="Strict", path="/")
-        return answer
+        try:
+            cookie = await sign_in.by_token(self._methods, self._sights, self.sessions, token)
+        except sign_in.NotSignedIn as refused:
+            return self._door(request, refused)
+        return _entered(request, cookie, sign_in.safe_path(request.query.get("next", "/")))
 
     async def _sign_out(self, request: web.Request) -> web.StreamResponse:
-        await self.sessions.end(request.cookies.get(_COOKIE, ""))
+        await self.sessions.end(request.cookies.get(_cookie(request), ""))
         answer = web.HTTPSeeOther("/sign-in")
-        answer.del_cookie(_COOKIE)
+        answer.del_cookie(_cookie(request))
         return answer
 
-
-async def _cards(request: web.Request, session: Session) -> str:
-    page = request.query.get("page", "1")
-    # int() refuses thousands of digits, hence the limit on the length.
-    number = int(page) if page.isdecimal() and len(page) < 10 else 1
-    return pages.cards_page(await session.seen(), request.query.get("q", ""), number)
-
-
-async def _pods(request: web.Request, session: Session) -> str:
-    return pages.pods_page(await session.seen(), request.query.get("q", ""))
-
-
-async def _services(_request: web.Request, session: Session) -> str:
-    return pages.services_page(await session.services())
+    def _door(
+        self, request: web.Request, refused: sign_in.NotSignedIn | None = None
+    ) -> web.Response:
+        frame = frame_of(request)
+        values = {
+            "refusal": frame.t(str(refused)) if refused else "",
+            "by_token": self._methods.as_user is not None,
+            "next": sign_in.safe_path(request.query.get("next", "/")),
+        }
+        return _html(html("sign_in.html", frame, values), refused.status if refused else 200)
 
 
-async def _waiting(_request: web.Request, session: Session) -> str:
-    return pages.waiting_page(await session.seen())
+def _route(path: str) -> str:
+    return f"/clusters/{{cluster}}/{path}"
 
 
-async def _pod(request: web.Request, session: Session) -> str:
-    namespace, name = request.match_info["namespace"], request.match_info["name"]
-    page = pages.pod_page(await session.seen(), namespace, name)
-    if page is None:
-        raise web.HTTPNotFound
-    return page
+def _cookie(request: web.Request) -> str:
+    """Of this port: browsers send cookies to all ports of a host, and there may be two consoles."""
+    return f"gpupool-console-{request.url.port}"
+
+
+def _entered(request: web.Request, cookie: str, path: str) -> web.StreamResponse:
+    answer = web.HTTPSeeOther(path)
+    # Strict: requests that another site causes carry no session. Not `secure`, because the console
+    # speaks plain HTTP on the loopback interface.
+    answer.set_cookie(_cookie(request), cookie, httponly=True, samesite="Strict", path="/")
+    return answer
+
+
+def _preferred(request: web.Request) -> web.StreamResponse | None:
+    """?language=zh-CN and ?theme=dark are remembered by the browser, and leave the address."""
+    for name, known in (("language", TABLES), ("theme", THEMES)):
+        chosen = request.query.get(name, "")
+        if chosen in known and request.method == "GET" and not wants_stream(request):
+            rest = request.rel_url.without_query_params(name)
+            answer = web.HTTPSeeOther(str(rest))
+            answer.set_cookie(f"gpupool-{name}", chosen, max_age=_YEAR_S, samesite="Strict")
+            return answer
+    return None
+
+
+def _said(request: web.Request, status: int, title: str, words: str) -> web.Response:
+    frame = frame_of(request)
+    values = {"title": frame.t(title), "words": words, "command": ""}
+    return _html(html("trouble.html", frame, values), status)
+
+
+def _denied(request: web.Request, denied: Denied) -> web.Response:
+    frame = frame_of(request)
+    words = frame.t("You do not have the right: {right}", right=denied.right.words)
+    if denied.right.resource.namespaced and not denied.right.namespace:
+        hint = frame.t("If you may see a namespace, add it to the address: ?namespace=NAME")
+        words = f"{words}. {hint}"
+    command = f"kubectl auth can-i {denied.right.words}"
+    values = {"title": frame.t("You may not see this"), "words": words, "command": command}
+    return _html(html("trouble.html", frame, values), 403)
 
 
 async def _static(request: web.Request) -> web.StreamResponse:
     name = request.match_info["file"]
-    if name not in _STATIC:
+    if name == "percents.css":
+        return web.Response(text=percent_rules(), content_type="text/css")
+    folder = resources.files("gpupool.console") / "static"
+    # Compared with what is there: the name comes from the address, and must not lead elsewhere.
+    if name not in {each.name for each in folder.iterdir()}:
         raise web.HTTPNotFound
-    text = (resources.files("gpupool.console") / "static" / name).read_text()
-    return web.Response(text=text, content_type=_STATIC[name])
+    text = (folder / name).read_text(encoding="utf-8")
+    return web.Response(text=text, content_type=_KINDS[name.rpartition(".")[2]])
 
 
-def _html(text: str, status: int = 200) -> web.Response:
-    return web.Response(text=text, status=status, content_type="text/html")
-
-
-def _said(status: int, title: str, words: str) -> web.Response:
-    return _html(pages.trouble_page(title, words), status)
+def _html(text: str, status: int = 200, kind: str = "text/html") -> web.Response:
+    return web.Response(text=text, status=status, content_type=kind)

@@ -1,0 +1,183 @@
+"""gpus: nodes with cards, and which pods hold which parts of them, as values. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+
+from gpupool.console.words import Translate
+from gpupool.contract.names import LABEL_POOL
+from gpupool.core.gpu import (
+    Card,
+    CardHealth,
+    ContainerGpus,
+    GpuAsk,
+    GpuMode,
+    Inventory,
+    Isolation,
+    Wall,
+)
+from gpupool.core.readings import CardReading
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.node_state import Held, NodeState
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one pod holds of one card."""
+
+    namespace: str
+    pod: str
+    units: int
+    percent: int
+    isolation: Isolation
+    possible: bool = False  # nobody knows whether the pod holds it: the card is closed
+    wall: Wall | None = None  # what holds it to its share; None: it has the card
+
+    @property
+    def wall_class(self) -> str:
+        """What holds it to its share, as one word for style sheets and tables of words."""
+        if self.possible:
+            return "unknown"
+        return str(Isolation.WHOLE if self.wall is None else self.wall)
+
+    def width(self, units: int) -> int:
+        """In percent of a card with so many units."""
+        return min(100, round(100 * self.units / units)) if units else 100
+
+    def unused(self, card: Card, used_mib: int) -> int:
+        """How much of its share it does not use, in percent."""
+        share = self.units * card.memory_mib // card.units if card.units else 0
+        return max(0, min(100, 100 - 100 * used_mib // share)) if share else 0
+
+
+@dataclass(frozen=True, slots=True)
+class CardView:
+    card: Card
+    parts: tuple[Part, ...]
+
+    @property
+    def is_closed(self) -> bool:
+        return any(part.possible for part in self.parts)
+
+    @property
+    def used(self) -> int:
+        return sum(part.units for part in self.parts)
+
+    @property
+    def free(self) -> int:
+        return max(0, self.card.units - self.used)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    name: str
+    pool: str
+    use: str
+    cards: tuple[CardView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    cards: int
+    healthy: int
+    free: int  # healthy cards of which no pod holds a part
+    units: int
+    used: int
+    pods: int
+    nodes: int  # that have cards
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    nodes: tuple[NodeView, ...]  # by name; only those with cards
+    totals: Totals
+
+
+def overview(cluster: ClusterModel) -> Overview:
+    states = (cluster.at(int(index)) for index in cluster.all_nodes())
+    nodes = sorted((_node(state) for state in states if state.cards), key=lambda each: each.name)
+    return Overview(tuple(nodes), _totals(nodes))
+
+
+def used_of(readings: Mapping[str, CardReading]) -> dict[tuple[str, str, str], int]:
+    """MiB that a pod uses of a card, by uuid, namespace and pod; without what nobody knows."""
+    found: dict[tuple[str, str, str], int] = {}
+    for card in readings.values():
+        for use in card.containers or ():
+            if use.memory_used_mib is not None:
+                key = (card.uuid, use.namespace, use.pod)
+                found[key] = found.get(key, 0) + use.memory_used_mib
+    return found
+
+
+def asked_words(t: Translate, asks: Iterable[GpuAsk]) -> str:
+    """What all containers of a pod ask for."""
+    return ", ".join(_asked(t, ask) for ask in asks)
+
+
+def _asked(t: Translate, ask: GpuAsk) -> str:
+    if ask.whole:
+        return t("1 whole card") if ask.whole == 1 else t("{count} whole cards", count=ask.whole)
+    words = t("{units} GiB of a card", units=ask.units)
+    if ask.cards > 1:
+        words = t("{units} GiB on each of {cards} cards", units=ask.units, cards=ask.cards)
+    if not ask.percent:
+        return words
+    return t("{memory} and {percent} % of its compute", memory=words, percent=ask.percent)
+
+
+def _node(state: NodeState) -> NodeView:
+    parts: dict[str, list[Part]] = {}
+    for held in state.pods.values():
+        for uuid, part in _parts(held, state.node.inventory or Inventory()):
+            parts.setdefault(uuid, []).append(part)
+    by_name = attrgetter("namespace", "pod")
+    cards = tuple(
+        CardView(each.card, tuple(sorted(parts.get(each.card.uuid, ()), key=by_name)))
+        for each in state.cards
+    )
+    return NodeView(state.node.name, state.node.labels.get(LABEL_POOL, ""), _use(state), cards)
+
+
+def _use(state: NodeState) -> str:
+    match state.node.gpu_mode:
+        case GpuMode.WHOLE:
+            return "whole cards"
+        case GpuMode.SHARED:
+            return "shared, isolated" if state.node.isolates else "shared, not isolated"
+        case _:
+            return "whole or shared"
+
+
+def _parts(held: Held, inventory: Inventory) -> Iterable[tuple[str, Part]]:
+    known = {share.uuid: gpus for gpus in held.allocation.containers for share in gpus.shares}
+    unknown = ContainerGpus("", (), Isolation.NONE)
+    for hold in held.cards:
+        gpus = known.get(hold.uuid, unknown)
+        yield (
+            hold.uuid,
+            Part(
+                held.pod.namespace,
+                held.pod.name,
+                hold.units,
+                hold.percent,
+                gpus.isolation,
+                hold.possible,
+                inventory.wall_of(held.pod.uid, gpus),
+            ),
+        )
+
+
+def _totals(nodes: list[NodeView]) -> Totals:
+    cards = [card for node in nodes for card in node.cards]
+    holders = {(part.namespace, part.pod) for card in cards for part in card.parts}
+    healthy = [card for card in cards if card.card.health is CardHealth.HEALTHY]
+    return Totals(
+        cards=len(cards),
+        healthy=len(healthy),
+        free=sum(not card.parts for card in healthy),
+        units=sum(card.card.units for card in cards),
+        used=sum(card.used for card in cards),
+        pods=len(holders),
+        nodes=len(nodes),
+    )

@@ -1,0 +1,151 @@
+"""Manifests as visitors type them: reads them, and applies them as `kubectl apply --server-side`.
+
+Every complaint has the line that it is about: YAML's own, and the API server's, which names fields.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpupool.contract.manifests import objects_of
+from gpupool.contract.yaml_document import Document, Mark, Path, read_documents
+from kubeclient.client import APPLY_PATCH, Kube
+from kubeclient.errors import NotFound, Refused
+from kubeclient.objects import Obj
+from kubeclient.resources import Resource
+
+MANAGER = "gpupool-console"
+_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
+# Others of the same manifest may depend on these: they cannot be tried before these are there.
+_FIRST = ("Namespace", "CustomResourceDefinition")
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    words: str
+    line: int = 0  # 0: the manifest as a whole
+
+
+class BadManifest(Exception):
+    def __init__(self, *complaints: Complaint) -> None:
+        super().__init__("; ".join(each.words for each in complaints))
+        self.complaints = complaints
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An object of the manifest, and where the API has its kind."""
+
+    obj: Obj
+    resource: Resource
+    document: Document
+
+    @property
+    def shown(self) -> str:
+        return f"{self.resource.kind} {self.obj['metadata'].get('name', '')}"
+
+
+async def planned(kube: Kube, text: str, namespace: str) -> list[Planned]:
+    """`namespace`: of objects that name none. Raises BadManifest, KubeError."""
+    documents = read_documents(text)
+    if isinstance(documents, tuple):
+        raise BadManifest(*(Complaint(each.text, _line(each.mark)) for each in documents))
+    found = [(each, document) for document in documents for each in objects_of(document.data)]
+    if not found:
+        raise BadManifest(Complaint("wanted an object with apiVersion, kind and metadata", 1))
+    kinds = _Kinds(kube)
+    return [await _plan(kinds, obj, document, namespace) for obj, document in found]
+
+
+async def _plan(kinds: "_Kinds", obj: Obj, document: Document, namespace: str) -> Planned:
+    for key in ("apiVersion", "kind"):
+        if not isinstance(obj.get(key), str):
+            raise BadManifest(Complaint(f"{key}: wanted a text", _line(document.problem("").mark)))
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+        mark = document.problem("", "metadata", "name").mark
+        raise BadManifest(Complaint("metadata.name: wanted a name", _line(mark)))
+    resource = await kinds.of(obj["apiVersion"], obj["kind"])
+    if resource is None:
+        words = f"the cluster has no kind {obj['kind']} in {obj['apiVersion']}"
+        raise BadManifest(Complaint(words, _line(document.problem("", "kind").mark)))
+    if resource.namespaced:
+        obj = {**obj, "metadata": {"namespace": namespace or "default", **metadata}}
+    return Planned(obj, resource, document)
+
+
+async def apply(kube: Kube, plans: list[Planned]) -> None:
+    """All of them are tried first, so that a mistake leaves nothing half made. Raises BadManifest,
+    KubeError."""
+    if not any(plan.resource.kind in _FIRST for plan in plans):
+        await try_out(kube, plans)
+    for plan in plans:
+        await _apply(kube, plan, {})
+
+
+async def try_out(kube: Kube, plans: list[Planned]) -> None:
+    """A dry run. Raises BadManifest, KubeError."""
+    for plan in plans:
+        await _apply(kube, plan, {"dryRun": "All"})
+
+
+async def _apply(kube: Kube, plan: Planned, query: dict[str, str]) -> None:
+    metadata = plan.obj["metadata"]
+    path = plan.resource.path(metadata.get("namespace", ""), metadata["name"])
+    asked = {"fieldManager": MANAGER, **query}
+    try:
+        await kube.patch(path, plan.obj, content_type=APPLY_PATCH, query=asked)
+    except Refused as refused:
+        if refused.code == 401:
+            raise
+        raise BadManifest(*_complaints(plan, refused)) from refused
+
+
+def _complaints(plan: Planned, refused: Refused) -> Iterator[Complaint]:
+    causes = (refused.status.get("details") or {}).get("causes") or ()
+    named = [each for each in causes if each.get("field")]
+    if not named:
+        yield Complaint(f"{plan.shown}: {refused}", _line(plan.document.problem("").mark))
+    for cause in named:
+        mark = plan.document.problem("", *field_path(str(cause["field"]))).mark
+        words = f"{plan.shown}: {cause['field']}: {cause.get('message', '')}"
+        yield Complaint(words, _line(mark))
+
+
+def field_path(field: str) -> Path:
+    """spec.containers[0].image as steps. "<nil>" and the like name no field."""
+    return tuple(
+        int(index) if index.isdecimal() else name or index for name, index in _STEP.findall(field)
+    )
+
+
+def _line(mark: Mark | None) -> int:
+    return mark.line if mark else 0
+
+
+class _Kinds:
+    """What the cluster calls the kinds of a manifest; asks for each group version once."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._known: dict[str, dict[str, Resource]] = {}
+
+    async def of(self, api_version: str, kind: str) -> Resource | None:
+        if api_version not in self._known:
+            self._known[api_version] = await self._read(api_version)
+        return self._known[api_version].get(kind)
+
+    async def _read(self, api_version: str) -> dict[str, Resource]:
+        if not re.fullmatch(r"[a-z0-9.-]+(/[a-z0-9]+)?", api_version):
+            return {}
+        group, _, version = api_version.rpartition("/")
+        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        try:
+            listed = (await self._kube.page(path)).get("resources") or ()
+        except NotFound:
+            return {}
+        return {
+            each["kind"]: Resource(group, version, each["name"], each["kind"], each["namespaced"])
+            for each in listed
+            if "/" not in each["name"]
+        }

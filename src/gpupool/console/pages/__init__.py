@@ -1,0 +1,72 @@
+"""The pages and actions of the console: one module for each. This is the list of them.
+
+How to add one: "A page of the console" in CONTRIBUTING.md.
+"""
+
+from gpupool.console.pages import (
+    create,
+    events,
+    node,
+    nodes,
+    overview,
+    pod,
+    pod_logs,
+    pod_terminal,
+    pods,
+    pool_actions,
+    pools,
+    search,
+    services,
+    waiting,
+    workloads,
+)
+from gpupool.console.pages import map as gpu_map
+from gpupool.console.parts.action import Action
+from gpupool.console.parts.channel import Channel
+from gpupool.console.parts.page import Page
+from gpupool.console.words import word
+
+# The first one is home.
+PAGES: tuple[Page, ...] = (
+    overview.PAGE,
+    gpu_map.PAGE,
+    pools.PAGE,
+    nodes.PAGE,
+    node.PAGE,
+    *workloads.PAGES,
+    pods.PAGE,
+    pod.PAGE,
+    pod_logs.PAGE,
+    pod_terminal.PAGE,
+    waiting.PAGE,
+    services.PAGE,
+    events.PAGE,
+    search.PAGE,
+)
+ACTIONS: tuple[Action, ...] = (
+    *create.ACTIONS,
+    *pool_actions.ACTIONS,
+    *node.ACTIONS,
+    *workloads.ACTIONS,
+    *pod.ACTIONS,
+    *services.ACTIONS,
+)
+CHANNELS: tuple[Channel, ...] = (*pod_logs.CHANNELS, *pod_terminal.CHANNELS)
+
+# The side bar: key of the entry, its name, and the page.
+MENU: tuple[tuple[str, str, str], ...] = (
+    ("overview", word("Overview"), "overview"),
+    ("map", word("GPU map"), "map"),
+    ("pools", word("Node pools"), "pools"),
+    ("nodes", word("Nodes"), "nodes"),
+    ("deployments", word("Deployments"), "deployments"),
+    ("statefulsets", word("StatefulSets"), "statefulsets"),
+    ("pods", word("Pods"), "pods"),
+    ("waiting", word("Waiting"), "waiting"),
+    ("services", word("Services"), "services"),
+    ("events", word("Events"), "events"),
+    ("create", word("Create from template"), "create"),
+)
+
+# Addresses without the cluster, for the one with which the console was started.
+SHORT = (*(f"/{page.path}" for page in PAGES), *(f"/{action.path}" for action in ACTIONS))

@@ -1,0 +1,84 @@
+"""Overview: how the cluster is, what its cards do, who waits, and what went wrong lately."""
+
+from gpupool.console.gpus import Totals
+from gpupool.console.parts.page import Page, Shown
+from gpupool.console.rights import Denied
+from gpupool.console.rows.events import EventRow, event_row
+from gpupool.console.rows.nodes import NodeRow, node_row
+from gpupool.console.rows.pods import PodRow, pod_row
+from gpupool.console.visit import Visit
+from gpupool.console.words import Translate
+from kubeclient.resources import EVENTS, NODES, PODS
+
+_MOST_WAITING = 8
+_MOST_EVENTS = 8
+_MOST_NODES_READ = 64
+
+
+async def _show(visit: Visit) -> Shown:
+    t = visit.t
+    nodes = await visit.rows(NODES, node_row)
+    pods = await visit.rows(PODS, pod_row)
+    found = await visit.gpus()
+    waiting = sorted((pod for pod in pods if pod.waits), key=lambda pod: pod.created)
+    read = await visit.readings(frozenset(node.name for node in found.nodes[:_MOST_NODES_READ]))
+    used = [card.memory_used_mib for card in read.values() if card.memory_used_mib is not None]
+    # With more nodes than are asked, the sum would be a part that looks like the whole.
+    is_whole = len(found.nodes) <= _MOST_NODES_READ and len(used) == found.totals.cards
+    return Shown(
+        title=t("Overview"),
+        sentence=_sentence(t, nodes, found.totals, len(waiting)),
+        command="kubectl get nodes,pods --all-namespaces",
+        values={
+            "totals": found.totals,
+            "nodes": nodes,
+            "ready": sum(node.is_ready for node in nodes),
+            "cordoned": sum(node.is_cordoned for node in nodes),
+            "running": sum(pod.state == "Running" for pod in pods),
+            "failing": [pod for pod in pods if _fails(pod)],
+            "pods": len(pods),
+            "waiting": waiting[:_MOST_WAITING],
+            "waiting_all": len(waiting),
+            "used_gib": sum(used) / 1024 if is_whole else None,
+            "events": await _warnings(visit),
+            "gpus": found.nodes[:_MOST_WAITING],
+        },
+    )
+
+
+def _sentence(t: Translate, nodes: list[NodeRow], totals: Totals, waiting: int) -> str:
+    if not totals.cards:
+        return t("No node has GPUs. A node has them once its agent has found a driver.")
+    cards = t(
+        "{free} of {all} cards are free; {used} of {units} GiB are allocated.",
+        free=totals.free,
+        all=totals.cards,
+        used=totals.used,
+        units=totals.units,
+    )
+    trouble = sum(not node.is_ready for node in nodes)
+    if trouble:
+        cards += " " + t("Nodes that are not ready: {count}.", count=trouble)
+    if totals.cards - totals.healthy:
+        cards += " " + t("Cards that take no pods: {count}.", count=totals.cards - totals.healthy)
+    if waiting:
+        cards += " " + t("Waiting pods: {count}.", count=waiting)
+    return cards
+
+
+def _fails(pod: PodRow) -> bool:
+    good = ("Running", "Completed", "Succeeded", "Pending", "ContainerCreating", "Terminating")
+    return pod.state not in good and not pod.waits
+
+
+async def _warnings(visit: Visit) -> list[EventRow] | None:
+    """None: the visitor may not see events."""
+    try:
+        events = await visit.rows(EVENTS, event_row)
+    except Denied:
+        return None
+    found = [event for event in events if event.is_warning]
+    return sorted(found, key=lambda event: event.last, reverse=True)[:_MOST_EVENTS]
+
+
+PAGE = Page(path="overview", menu="overview", show=_show, template="overview.html")

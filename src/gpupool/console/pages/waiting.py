@@ -1,0 +1,43 @@
+"""Waiting: pods without a node, those that have waited longest first, and why they wait."""
+
+from gpupool.console.gpus import asked_words
+from gpupool.console.parts.cells import Age, Link, Text
+from gpupool.console.parts.page import Page, Shown
+from gpupool.console.parts.table import Column, Table, view
+from gpupool.console.rows.pods import PodRow, pod_row
+from gpupool.console.visit import Visit
+from kubeclient.resources import PODS
+
+
+async def _show(visit: Visit) -> Shown:
+    t = visit.t
+    rows = [row for row in await visit.rows(PODS, pod_row) if row.waits]
+    sentence = t("Waiting pods: {count}.", count=len(rows)) if rows else t("No pod waits.")
+    table = Table[PodRow](
+        columns=(
+            Column(
+                "name",
+                t("Pod"),
+                lambda row: Link(
+                    f"{row.namespace}/{row.name}", visit.link("pods", row.namespace, row.name)
+                ),
+                lambda row: (row.namespace, row.name),
+            ),
+            Column("asks", t("Asks for"), lambda row: Text(asked_words(t, row.asks) or "–")),
+            Column("created", t("Since"), lambda row: Age(row.created), lambda row: row.created),
+            Column("why", t("Because"), lambda row: Text(row.why or "–")),
+        ),
+        key=lambda row: f"{row.namespace}/{row.name}",
+        words=lambda row: f"{row.namespace}/{row.name} {row.why}",
+        order="created",
+        empty=t("No pod waits. All that was submitted has a node."),
+    )
+    return Shown(
+        title=t("Waiting"),
+        sentence=sentence,
+        command="kubectl get pods --all-namespaces --field-selector spec.nodeName=",
+        table=view(table, rows, visit.query),
+    )
+
+
+PAGE = Page(path="waiting", menu="waiting", show=_show)

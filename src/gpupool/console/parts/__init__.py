@@ -1,0 +1,1 @@
+"""What pages are made of: tables, forms, actions. `templates/parts/` draws them."""

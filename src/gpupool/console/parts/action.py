@@ -1,0 +1,52 @@
+"""Action: something that a visitor does to the cluster. One value says all about it.
+
+A GET on its address shows the form (or the question), a POST does it. With scripts the same form
+opens as a dialogue over the page. `server.py` checks rights before both, so that no action can be
+written without its rights.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from gpupool.console.parts.form import Field
+from gpupool.console.rights import Right
+from gpupool.console.visit import Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the form says and asks."""
+
+    title: str
+    button: str  # what it will do, in words: "Delete pod web-0"
+    sentence: str = ""
+    fields: tuple[Field, ...] = ()
+    is_dangerous: bool = False
+    typed_name: str = ""  # has to be typed before the button works
+    command: str = ""  # the same with kubectl
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Where the visitor is led, and what to say there."""
+
+    href: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Nothing was done: the visitor wanted to know whether it would work, and it would."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    path: str  # below /clusters/{cluster}/: "nodes/{node}/cordon"
+    menu: str  # the entry of the side bar under which it stands
+    rights: Callable[[Visit], tuple[Right, ...]]
+    ask: Callable[[Visit], Awaitable[Question]]
+    # Raises Invalid for what is wrong with a field, KubeError with the API server's words.
+    do: Callable[[Visit, Mapping[str, str]], Awaitable[Done | Checked]]
+    template: str = field(default="action.html")

@@ -1,0 +1,36 @@
+"""A service as lists show it."""
+
+from dataclasses import dataclass
+
+from gpupool.contract.services import link_of
+from kubeclient.objects import Obj
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRow:
+    namespace: str
+    name: str
+    kind: str  # ClusterIP, NodePort, LoadBalancer
+    cluster_ip: str
+    inside: tuple[str, ...]  # name:port protocol, for pods
+    link: str  # for people outside of the cluster; empty: there is none
+    selector: tuple[tuple[str, str], ...]
+    created: str
+
+
+def service_row(service: Obj) -> ServiceRow:
+    metadata, spec = service["metadata"], service.get("spec") or {}
+    ports = spec.get("ports") or ()
+    return ServiceRow(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        kind=str(spec.get("type") or "ClusterIP"),
+        cluster_ip=str(spec.get("clusterIP") or ""),
+        inside=tuple(
+            f"{metadata['name']}:{port.get('port')} {port.get('protocol') or 'TCP'}"
+            for port in ports
+        ),
+        link=link_of(service),
+        selector=tuple(sorted((spec.get("selector") or {}).items())),
+        created=metadata.get("creationTimestamp") or "",
+    )

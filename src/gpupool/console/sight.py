@@ -1,0 +1,103 @@
+"""Sight: what visitors with the same rights see of the cluster, live, and shared by all of them."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gpupool.console.gpus import Overview, overview
+from gpupool.console.model import Model, NewModel
+from gpupool.console.rights import Denied, Right, Rights
+from gpupool.console.watches import Watch, Watches, What
+from gpupool.core.readings import CardReading
+from gpupool.readings import Readings, read_nodes
+from kubeclient.client import Kube
+
+_READINGS_GOOD_FOR_S = 4.0
+_MOST_NODES_READ = 64  # of one page: each is a connection through the API server
+
+
+@dataclass(slots=True)
+class Sight:
+    kube: Kube
+    new_model: NewModel
+    clock: Callable[[], float]
+    watches: Watches = field(init=False)
+    rights: Rights = field(init=False)
+    _model: Model | None = None
+    _gpus: tuple[int, Overview] | None = None
+    _beginning: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _readings: dict[frozenset[str], tuple[Readings, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.watches = Watches(self.kube, self.clock)
+        self.rights = Rights(self.kube, self.clock)
+
+    async def watch(self, what: What) -> Watch:
+        """Raises Denied, NotRead, SignedOut, KubeError."""
+        for verb in ("list", "watch"):
+            await self.rights.require(Right(verb, what.resource, what.namespace))
+        return await self.watches.of(what)
+
+    async def model(self) -> tuple[Model, list[Watch]]:
+        """The scheduler's view, and what it is made of. Needs the right to see all nodes and pods.
+        Raises as `watch`."""
+        async with self._beginning:
+            model = self._model or self.new_model()
+            followed = []
+            for resource in model.handlers:
+                try:
+                    followed.append(await self.watch(What(resource)))
+                except Denied:
+                    if resource not in model.optional:
+                        raise
+            if self._model is None:
+                for watch in followed:
+                    watch.is_pinned = True
+                    watch.mirror.on_change(model.handlers[watch.what.resource])
+                self._model = model
+        return model, followed
+
+    async def gpus(self) -> tuple[Overview, list[Watch]]:
+        """As `model`. Made once for each change of the cluster, not for each page."""
+        model, followed = await self.model()
+        version = model.cluster.version
+        if self._gpus is None or self._gpus[0] != version:
+            self._gpus = (version, overview(model.cluster))
+        return self._gpus[1], followed
+
+    async def readings(self, nodes: frozenset[str]) -> dict[str, CardReading]:
+        """What the cards of these nodes do now, by uuid; without those whose agent does not
+        answer, or may not be asked by the visitor. Never more than the first few dozen nodes."""
+        asked = frozenset(sorted(nodes)[:_MOST_NODES_READ])
+        known = self._readings.get(asked)
+        now = self.clock()
+        if known is None or known[1] < now:
+            self._readings = {k: v for k, v in self._readings.items() if v[1] >= now}
+            found = await read_nodes(self.kube, asked)
+            known = self._readings[asked] = (found, self.clock() + _READINGS_GOOD_FOR_S)
+        return {card.uuid: card for node in known[0].by_node.values() for card in node.cards}
+
+    async def end(self) -> None:
+        await self.watches.end_all()
+        self._model = self._gpus = None
+
+
+@dataclass(slots=True)
+class Sights:
+    """The sights that are open, by whose rights they have. Each ends with its last session."""
+
+    new_model: NewModel
+    clock: Callable[[], float]
+    _open: dict[str, tuple[Sight, int]] = field(default_factory=dict)
+
+    def open(self, whose: str, kube: Kube) -> Sight:
+        sight, users = self._open.get(whose) or (Sight(kube, self.new_model, self.clock), 0)
+        self._open[whose] = (sight, users + 1)
+        return sight
+
+    async def close(self, whose: str) -> None:
+        sight, users = self._open.pop(whose)
+        if users > 1:
+            self._open[whose] = (sight, users - 1)
+        else:
+            await sight.end()

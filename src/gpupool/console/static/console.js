@@ -1,0 +1,20 @@
+// Starts what makes pages live and quick. Every page works without it.
+import { followPage } from "./live.js";
+import { startEditors } from "./editor.js";
+import { watchDialogues } from "./dialogue.js";
+import { watchCopying, watchFilters, watchKeys } from "./frame.js";
+import { followLog } from "./log.js";
+import { openTerminal } from "./terminal.js";
+import { watchSearch } from "./search.js";
+import { keepTimes } from "./times.js";
+
+watchDialogues();
+startEditors();
+watchFilters();
+watchCopying();
+watchKeys();
+watchSearch();
+keepTimes();
+followLog();
+openTerminal();
+if ("live" in document.body.dataset) followPage();

@@ -1,0 +1,29 @@
+"""Simplified Chinese, with the words of the documents. One file for each page, merged here."""
+
+from collections.abc import Mapping
+
+from gpupool.console.words import (
+    zh_events,
+    zh_frame,
+    zh_map,
+    zh_nodes,
+    zh_overview,
+    zh_pod_streams,
+    zh_pods,
+    zh_pools,
+    zh_services,
+    zh_workloads,
+)
+
+ZH: Mapping[str, str] = {
+    **zh_frame.WORDS,
+    **zh_overview.WORDS,
+    **zh_nodes.WORDS,
+    **zh_pods.WORDS,
+    **zh_pod_streams.WORDS,
+    **zh_map.WORDS,
+    **zh_services.WORDS,
+    **zh_events.WORDS,
+    **zh_workloads.WORDS,
+    **zh_pools.WORDS,
+}

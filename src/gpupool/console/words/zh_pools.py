@@ -1,0 +1,37 @@
+"""Chinese: node pools."""
+
+WORDS = {
+    "Node pools": "节点池",
+    "Initializing": "初始化中",
+    "Active": "已激活",
+    "Failed": "失败",
+    "{active} of {all} node pools are active.": "{all} 个节点池中有 {active} 个已激活。",
+    "Create node pool": "创建节点池",
+    "This cluster has no NodePool objects: pools are a label of nodes, and are only shown.": (
+        "此集群没有 NodePool 对象：节点池只是节点的标签，仅供查看。"
+    ),
+    "Scale out": "扩容",
+    "Nodes (ready/wanted)": "节点数（就绪/期望）",
+    "There are no node pools.": "没有节点池。",
+    "auto scaling {range}": "自动伸缩 {range}",
+    "managed": "托管",
+    "custom": "自定义",
+    "Node pool name": "节点池名称",
+    "May be 0: nodes can be added later.": "可以为 0，以后再添加节点。",
+    "Node labels": "节点标签",
+    "One in a line: key=value": "每行一个：key=value",
+    "ECS tags": "ECS 标签",
+    "Resource group": "资源组",
+    "One in a line: key=value:NoSchedule": "每行一个：key=value:NoSchedule",
+    "Wanted small letters, digits and hyphens.": "只能使用小写字母、数字和连字符。",
+    "Node pool {name} is being created.": "正在创建节点池 {name}。",
+    "Scale out node pool {name}": "扩容节点池 {name}",
+    "Nodes wanted": "期望节点数",
+    "Node pool {name} is to have {count} nodes.": "节点池 {name} 将有 {count} 个节点。",
+    "Delete node pool {name}": "删除节点池 {name}",
+    "Its nodes are drained and removed.": "其节点将被排空并移除。",
+    "Node pool {name} is being deleted.": "正在删除节点池 {name}。",
+    "line {number}: wanted {wanted}, found: {found}": (
+        "第 {number} 行：应为 {wanted}，实际为：{found}"
+    ),
+}

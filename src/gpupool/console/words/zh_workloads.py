@@ -1,0 +1,28 @@
+"""Chinese: workloads, and creating them from a template."""
+
+WORDS = {
+    "Deployments": "无状态",
+    "StatefulSets": "有状态",
+    "Create from template": "使用模板创建",
+    "Create": "创建",
+    "Of objects that name none.": "用于没有指定命名空间的对象。",
+    "Template": "模板",
+    "Sample templates": "示例模板",
+    "Dry run": "试运行",
+    "The API server would accept it: {names}": "API Server 可以接受：{names}",
+    "Applied: {names}": "已应用：{names}",
+    "line {line}: {words}": "第 {line} 行：{words}",
+    "{ready} of {all} have all their pods.": "{all} 个中有 {ready} 个的容器组全部就绪。",
+    "Scale": "伸缩",
+    "Restart": "重新部署",
+    "There are none here yet.": "这里还没有。",
+    "Scale {name}": "伸缩 {name}",
+    "Pods wanted": "期望的容器组数量",
+    "{name} is to have {count} pods.": "{name} 将有 {count} 个容器组。",
+    "Restart {name}": "重新部署 {name}",
+    "Its pods are replaced one after another.": "其容器组将逐个被替换。",
+    "The pods of {name} are being replaced.": "正在替换 {name} 的容器组。",
+    "Delete {name}": "删除 {name}",
+    "It is deleted with all its pods.": "它和它的全部容器组都将被删除。",
+    "{name} is being deleted.": "正在删除 {name}。",
+}
