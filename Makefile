@@ -63,6 +63,11 @@ browser: $(DEV) ## Install JupyterLab and chromium for tests (root)
 	@$(BIN)/python -c 'import sys; from tests.browser.chromium import find_chromium; sys.exit(not find_chromium())' \
 	  || { apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium; }
 
+.PHONY: prometheus
+prometheus: ## Install Prometheus for tests (root)
+	@command -v prometheus >/dev/null && command -v promtool >/dev/null \
+	  || { apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends prometheus; }
+
 .PHONY: test-slow
 test-slow: tested ## Run the long ones: crashes, large clusters
 	$(BIN)/pytest -m "slow and not kubernetes and not attack" tests
@@ -133,9 +138,9 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
   --no-emit-index-url --no-header --no-emit-package kubeclient --no-emit-package localkube
 lock: $(DEV) ## Resolve the dependencies again into the lock files
 	$(BIN)/pip install --quiet uv
-	$(LOCK) pyproject.toml --extra kubernetes --extra local --group build --output-file requirements.lock
+	$(LOCK) pyproject.toml --extra kubernetes --extra local --extra top --group build --output-file requirements.lock
 	$(LOCK) --group compiler --output-file requirements-compiler.lock
-	$(LOCK) pyproject.toml --extra kubernetes --extra local --group dev \
+	$(LOCK) pyproject.toml --extra kubernetes --extra local --extra top --group dev \
 	  --constraints requirements.lock --constraints requirements-compiler.lock --output-file requirements-dev.lock
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["notebook"], sep="\n")' \
 	  | $(LOCK) --constraints requirements-dev.lock --output-file requirements-notebook.lock -

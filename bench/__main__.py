@@ -1,7 +1,7 @@
 """`make bench`: runs every measurement, prints a table, writes bench/results/<time>.json.
 
 python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [scheduler] [packing]
-                [limiter] [nri]      nothing named: all
+                [limiter] [nri] [history] [sampling]      nothing named: all
 """
 
 import sys
@@ -11,10 +11,12 @@ from bench import kubernetes
 from bench.apiserver import measure_ours
 from bench.cluster import measure_gpu_nodes, measure_scale, measure_start
 from bench.engine import measure_engine
+from bench.history import measure_history
 from bench.limiter import measure_limiter
 from bench.nri import measure_nri
 from bench.packing import measure_packing
 from bench.report import table
+from bench.sampling import measure_sampling
 from bench.saved import here_and_now, save
 from bench.scheduler import measure_scheduler
 
@@ -48,6 +50,8 @@ _MEASUREMENTS = {
     "packing": measure_packing,
     "limiter": measure_limiter,
     "nri": measure_nri,
+    "history": measure_history,
+    "sampling": measure_sampling,
 }
 
 if __name__ == "__main__":

@@ -52,7 +52,9 @@ def _programs(scratch: Path, cluster: Cluster) -> dict[str, list[str]]:
     plugins = node_disk(cluster.directory / "pods", _NODE) / DEVICE_PLUGINS
     state = str(NodeFiles(driver).state)
     return {
-        "agent": ["--node", _NODE, "--plugins", str(plugins), "--simulated", state],
+        "agent": [
+            *("--node", _NODE, "--plugins", str(plugins), "--simulated", state, "--way", "runtime")
+        ],
         "scheduler": ["--health-address", ""],
         "admission": ["--address", "127.0.0.1:0"],
         "console": ["--port", "0"],

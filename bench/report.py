@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from bench.history import history_rows
 from bench.packing import line as packing_line
 
 _ROWS = (
@@ -46,6 +47,21 @@ def _gpu_rows(gpus: dict[str, Any]) -> list[tuple[str, str, str, str]]:
         worked = f"{gpus['readings_client_cpu_seconds']:.1f} s of the client's CPU"
         took = f"{gpus['readings_seconds']:.1f} s, {worked}"
         rows.append((f"readings of {gpus['readings']:,} GPU nodes", took, "", ""))
+    return rows
+
+
+def _sampling(figures: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    rows = []
+    for size, found in figures.items():
+        cards, pods = size.split("x")
+        title = f"agent: {cards} cards, {pods} pods"
+        cost = (
+            f"{found['percent_of_a_core']:.2f} % of a core ({found['sample_ms']:.1f} ms a sample)"
+        )
+        aim = "< 0.2 % of a core" if size == "8x100" else ""
+        rows.append((f"{title}, sampled", cost, aim, ""))
+        scrape = f"{found['scrape_ms']:.0f} ms CPU, {found['scrape_bytes'] / 1024:.0f} KiB"
+        rows.append((f"{title}, scraped", f"{scrape}, {found['series']:,} series", "", ""))
     return rows
 
 
@@ -137,14 +153,17 @@ def _nri(figures: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     for title, key, aim in (("with a card", "card", "p99 < 5 ms"), ("without", "bare", "")):
         found = figures[key]
         took = f"p50 {found['p50_ms']:.1f} ms, p99 {found['p99_ms']:.1f} ms"
+        took += f"; CPU p50 {found['cpu_p50_ms']:.1f} ms, p99 {found['cpu_p99_ms']:.1f} ms"
         rows.append((f"NRI: a container {title}", took, aim, ""))
     return rows
 
 
 _PARTS = {
+    "sampling": _sampling,
     "engine": _engine,
     "scheduler": _scheduler,
     "packing": _packing,
     "limiter": _limiter,
     "nri": _nri,
+    "history": history_rows,
 }

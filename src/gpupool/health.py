@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
 LOOPBACK = "127.0.0.1"
+LOOPBACKS = (LOOPBACK, "::1", "localhost")
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _FIRST_REQUEST_LIMIT_S = 10.0
 
@@ -73,9 +74,16 @@ def health_routes(is_ready: Callable[[], bool] = lambda: True) -> list[web.Route
 
 def metrics_route(text: Callable[[], str]) -> web.RouteDef:
     async def answer(_: web.Request) -> web.Response:
-        return web.Response(body=text().encode(), headers={"Content-Type": _CONTENT_TYPE})
+        return metrics_response(text())
 
     return web.get("/metrics", answer)
+
+
+def metrics_response(text: str) -> web.Response:
+    response = web.Response(body=text.encode(), headers={"Content-Type": _CONTENT_TYPE})
+    # For clients that say that they understand it, as Prometheus does.
+    response.enable_compression()
+    return response
 
 
 class CannotListen(OSError):

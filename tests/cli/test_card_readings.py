@@ -3,11 +3,14 @@
 from gpupool.cli.card_readings import notes
 from gpupool.cli.card_tables import CardRow, cards_table
 from gpupool.cli.output.layout import Layout
-from gpupool.core.gpu import Card
+from gpupool.core.gpu import Card, Wall
 from gpupool.core.readings import CardReading, ContainerUse
 
 CARD = Card(0, "GPU-a", "T4", 15079)
-USES = (ContainerUse("ns", "p", "c", 3000), ContainerUse("ns", "q", "", 96))
+USES = (
+    ContainerUse("ns", "p", "c", 3000, "u", 3226, 3226, Wall.LIMITER, 3100, 20, 61.2, 9_500, 7.0),
+    ContainerUse("ns", "q", "", 96),
+)
 READING = CardReading("GPU-a", 3096, 11983, 15079, 70, 35, 61, 55_400, 70_000, 1590, USES)
 
 
@@ -46,12 +49,23 @@ def test_documents_have_numbers_with_units_in_their_names() -> None:
     assert item["memoryUsedMiB"] == 3096
     assert item["powerWatts"] == 55.4
     assert item["powerLimitWatts"] == 70.0
-    assert item["usedBy"][1] == {
+    first, second = item["usedBy"]
+    assert first == {
         "namespace": "ns",
-        "pod": "q",
-        "container": None,
-        "memoryUsedMiB": 96,
+        "pod": "p",
+        "container": "c",
+        "memoryUsedMiB": 3000,
+        "memoryPeakMiB": 3100,
+        "memoryRequestMiB": 3226,
+        "memoryLimitMiB": 3226,
+        "isolation": "limiter",
+        "smPercent": 20,
+        "idleSeconds": 61,
+        "powerWatts": 9.5,
+        "watchedSinceSeconds": 7.0,
     }
+    known = {"namespace": "ns", "pod": "q", "memoryUsedMiB": 96}
+    assert second == dict.fromkeys(first) | known
 
 
 def test_what_nobody_tells_is_unknown_and_never_0() -> None:

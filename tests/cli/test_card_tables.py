@@ -107,13 +107,14 @@ def test_a_full_card_is_marked() -> None:
     assert "\x1b[33m" not in card_line(None, free_mib=1024, colours=True)
 
 
-def test_the_wall_that_holds_a_pod_is_shown_where_it_is_known() -> None:
+def test_the_isolation_of_a_pod_is_one_word_that_is_never_missing() -> None:
     share = CardShare("GPU-a", 0, 3, 3226, 15)
     text = allocation_text(Allocation((ContainerGpus("c", (share,), Isolation.LIMIT),)))
     pods = [pod(name, **{ANNOTATION_ALLOCATION: text}) for name in ("a", "b")]
     known = {"n": Inventory(wall=Wall.DRIVER, other_walls=(("b", Wall.LIMITER),))}
     table = shares_table(pods, with_namespace=True, inventories=known)
-    assert [item["wall"] for item in table.document()["items"]] == ["driver", "limiter"]
-    assert [line.split()[-1] for line in table.lines(Layout())] == ["WALL", "driver", "limiter"]
+    assert [item["isolation"] for item in table.document()["items"]] == ["driver", "limiter"]
+    shown = [line.split()[-1] for line in table.lines(Layout())]
+    assert shown == ["ISOLATION", "driver", "limiter"]
     blind = shares_table(pods, with_namespace=True)
-    assert [item["wall"] for item in blind.document()["items"]] == [None, None]
+    assert [item["isolation"] for item in blind.document()["items"]] == ["limiter", "limiter"]

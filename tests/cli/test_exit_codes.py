@@ -13,7 +13,6 @@ from click.testing import CliRunner, Result
 
 from gpupool.cli import doctor, exit_codes, explain, explain_view
 from gpupool.cli.main import gpupool
-from gpupool.doctor import checks
 from gpupool.doctor.evidence import Finding, Level
 from gpupool.local.home import ClusterDirectory, Home
 
@@ -51,8 +50,8 @@ def test_the_exit_code_says_how_it_went(
 def test_doctor_exits_with_1_when_something_is_wrong(
     monkeypatch: pytest.MonkeyPatch, level: Level, code: int
 ) -> None:
-    monkeypatch.setattr(doctor, "ask_cluster", lambda *_, **__: None)
-    monkeypatch.setattr(checks, "judge", lambda _: [Finding(level, "node a", "is lost")])
+    found = [Finding(level, "node a", "is lost")]
+    monkeypatch.setattr(doctor, "ask_cluster", lambda *_, **__: found)
     assert run("doctor").exit_code == code
 
 

@@ -103,6 +103,25 @@ def test_in_a_terminal_the_line_vanishes(total: int | None) -> None:
     assert seen.rindex(b"\x1b[?25h") > seen.rindex(b"\x1b[?25l")
 
 
+def test_a_terminal_without_unicode_gets_a_spinner_of_ascii() -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(total=None)],
+        stdin=subprocess.PIPE,
+        stdout=theirs,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "60", "PYTHONIOENCODING": "ascii"},
+    ) as process:
+        os.close(theirs)
+        assert process.stdin is not None
+        seen = read_until(ours, b"[b]2 pods[/b]")
+        process.stdin.close()
+        seen += read_until(ours, None)
+    os.close(ours)
+    assert seen.isascii()
+    assert b"\\u28" not in seen
+
+
 @pytest.fixture
 def spoken(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Work that goes on until a line is shown."""

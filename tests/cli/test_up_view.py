@@ -25,6 +25,11 @@ def test_a_cluster_with_all_its_nodes_is_ready() -> None:
     assert words == 'Cluster "a" is ready after 2.2 s. 8 of 8 nodes are ready.'
 
 
+def test_one_node_is_spoken_of_as_one() -> None:
+    words = started_words("a", 2.21, Pools([pool(1, 1)]))
+    assert words.endswith("1 of 1 node is ready.")
+
+
 def test_a_cluster_without_its_nodes_is_not_called_ready() -> None:
     words = started_words("a", 7.0, Pools([pool(1, 1), pool(500, 0)]))
     assert words.startswith('Cluster "a" runs after 7.0 s, but only 1 of 501 nodes are ready. ')

@@ -89,7 +89,7 @@ def kubectl(
     cluster: Cluster, kubectl_program: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Kubectl:
     made = Kubectl(kubectl_program, cluster.kubeconfig, tmp_path_factory.mktemp("kubectl"))
-    held = ("get", "nodes", "-l", "gpupool.io/wall=driver", "-o", "name")
+    held = ("get", "nodes", "-l", "gpupool.io/isolation=driver", "-o", "name")
     eventually(lambda: made(*held).split(), within_s=60)
     made.apply(shared("a", 3, "sleep", "1000"))
     made.wait("condition=Ready", "pod/a")
@@ -166,8 +166,8 @@ def test_a_program_has_no_namespaces_and_mounts_of_its_own(kubectl: Kubectl) -> 
 
 def test_which_wall_holds_a_pod_is_shown(kubectl: Kubectl) -> None:
     [share] = [each for each in gpu(kubectl, "pods") if each["pod"] == "a"]
-    assert (share["isolation"], share["wall"]) == ("limit", "driver")
-    assert [card["wall"] for card in gpu(kubectl, "list")] == ["driver"]
+    assert share["isolation"] == "driver"
+    assert [card["isolation"] for card in gpu(kubectl, "list")] == ["driver"]
     events = ("get", "events", "--field-selector", "reason=DriverHoldsShares", "-o", "name")
     eventually(lambda: kubectl(*events).split(), within_s=60)
     env = kubectl("exec", "a", "--", "env")
@@ -220,7 +220,7 @@ def test_100_containers_that_start_and_end_leave_nothing(
     logs = kubectl("logs", "-l", "job-name=many", "--tail=-1")
     assert logs.splitlines() == ["1075 1075"] * 100
     kubectl("delete", "job", "many")
-    name = kubectl("get", "nodes", "-l", "gpupool.io/wall=driver", "-o", "name").strip()
+    name = kubectl("get", "nodes", "-l", "gpupool.io/isolation=driver", "-o", "name").strip()
     files = node_files(cluster.directory, name.removeprefix("node/"))
     eventually(lambda: not any(files.containers.iterdir()), within_s=180)
     with opened(files.state) as (_, state):

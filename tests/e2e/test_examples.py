@@ -146,9 +146,9 @@ def test_pods_and_their_cards_are_listed(kubectl: Kubectl) -> None:
     shown = gpupool("gpu", "pods", "-n", kubectl.namespace, *where)
     words = [line.split("   ") for line in shown.splitlines()]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in words]
-    assert [(row[0], row[5], row[6]) for row in cells[1:]] == [
-        ("cgpu-test-0", "3226MiB (3 of 15 GiB)", "held to its share"),
-        ("cgpu-test-no-isolation-0", "3226MiB (3 of 15 GiB)", "not held to its share"),
+    assert [(row[0], *row[5:]) for row in cells[1:]] == [
+        ("cgpu-test-0", "3226MiB", "3 of 15 GiB", "limiter"),
+        ("cgpu-test-no-isolation-0", "3226MiB", "3 of 15 GiB", "none"),
     ]
 
 

@@ -1,6 +1,7 @@
 """`gpupool gpu list` shows what a pod takes of a card, on a whole local cluster."""
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,8 +64,16 @@ def test_memory_that_a_pod_takes_is_used_and_the_pod_is_named(cluster: Cluster) 
         [card], said = listed(cluster, node)
         assert said == ""
         assert card["memoryFreeMiB"] == 16130 - SHARE_MIB
-        use = {"namespace": "default", "pod": "taker", "container": "taker"}
-        assert card["usedBy"] == [use | {"memoryUsedMiB": SHARE_MIB}]
+        [use] = card["usedBy"]
+        assert (use["namespace"], use["pod"], use["container"]) == ("default", "taker", "taker")
+        assert use["memoryUsedMiB"] == use["memoryPeakMiB"] == SHARE_MIB
+        assert use["memoryRequestMiB"] == SHARE_MIB
+        limit = {"limiter": SHARE_MIB, "none": None}[use["isolation"]]
+        assert use["memoryLimitMiB"] == limit
+        # It computes nothing, and so draws nothing.
+        assert (use["smPercent"], use["powerWatts"]) == (0, 0)
+        assert use["idleSeconds"] <= time.time() - use["watchedSinceSeconds"]
+        eventually(lambda: listed(cluster, node)[0][0]["usedBy"][0]["idleSeconds"] > 3, 60)
         [other] = (card for card in cards(cluster) if card["node"] != node)
         assert other["memoryUsedMiB"] == 0
     finally:

@@ -26,7 +26,7 @@ STEPS: dict[str, tuple[str, ...]] = {
         "cn-shanghai.192.168.7.157",
         "cn-shanghai.192.168.7.158",
     ),
-    "gpupool gpu pods": ("3226MiB (3 of 15 GiB)", "held to its share", "not held to its share"),
+    "gpupool gpu pods": ("3226MiB", "3 of 15 GiB", "ISOLATION", "limiter", "none"),
     "kubectl exec cgpu-test-0 -- nvidia-smi": ("/   3226MiB |", " python3 "),
     "kubectl exec cgpu-test-no-isolation-0 -- nvidia-smi": ("/  16130MiB |", " gpu-player "),
     "kubectl exec cgpu-test-no-isolation-0 -- env | grep ALIYUN": (
@@ -44,7 +44,7 @@ STEPS: dict[str, tuple[str, ...]] = {
     "--field-selector spec.nodeName= | cut -d/ -f2)": (
         "0/8 nodes are available",
         "Insufficient nvidia.com/gpu",
-        "GPU 0: held whole by default/",
+        "card 0: held whole by default/",
         "delete one that holds a card (gpupool gpu pods lists them)",
     ),
     "kubectl delete deployment greedy": ('deployment.apps "greedy" deleted',),
@@ -81,7 +81,7 @@ def program(language: str) -> str:
 
 def walk(terminal: Terminal, browser: Browser) -> None:
     assert commands() == list(STEPS), "README.md and this file name different commands"
-    terminal.types("make up", "8 of 8 nodes are ready", "cgpu-test-0", "held to its share")
+    terminal.types("make up", "8 of 8 nodes are ready", "cgpu-test-0", "limiter")
     for command, words in STEPS.items():
         if command == "kubectl port-forward deployment/tf-notebook 8888":
             _open_the_notebook(terminal, browser)

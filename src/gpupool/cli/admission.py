@@ -41,6 +41,12 @@ if TYPE_CHECKING:
     help="Scheduler for GPU pods that name none.",
 )
 @click.option(
+    "--runtime-class",
+    default="",
+    metavar="NAME",
+    help="Runtime class for GPU pods that name none, while no node with GPUs is known.",
+)
+@click.option(
     "--scheduler-user",
     "schedulers",
     multiple=True,
@@ -78,6 +84,7 @@ def _run(
     *,
     listen: "Address",
     scheduler_name: str,
+    runtime_class: str,
     schedulers: tuple[str, ...],
     kubeconfig: str,
     context: str,
@@ -89,7 +96,7 @@ def _run(
     from gpupool.admission.run import AdmissionSettings, run_admission
     from gpupool.cli.programs import log_to_stderr
 
-    rules = Rules(frozenset(schedulers), scheduler_name)
+    rules = Rules(frozenset(schedulers), scheduler_name, runtime_class)
     chosen = AdmissionSettings(rules, host=listen.host, port=listen.port, **settings)
 
     async def work(kube: "Kube") -> None:

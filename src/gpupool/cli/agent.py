@@ -9,11 +9,16 @@ import click
 from gpupool.cli.numbers import Whole
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import run_program
+from gpupool.cli.scheduler import address
+from gpupool.contract.names import LABEL_DEPLOY_NVIDIA_PLUGIN
 
 if TYPE_CHECKING:
     from gpupool.agent.endpoint import Serve
     from gpupool.agent.pod_files import VolumePath
     from gpupool.agent.walls import Walls
+    from gpupool.agent.way_facts import OwnDriver
+    from gpupool.core.ways import Way
+    from gpupool.hardware.cdi_files import DriverRoot
     from gpupool.hardware.driver import Driver
     from kubeclient.client import Kube
     from kubeclient.kubeletapi.messages import Mount
@@ -68,6 +73,43 @@ def _walls(context: click.Context, option: click.Parameter, cgroups: Path | None
     return Walls(NvmlLimits(), CgroupLeaves(cgroups)) if cgroups is not None else None
 
 
+def _way(context: click.Context, option: click.Parameter, text: str) -> "Way | None":
+    from gpupool.agent.ways import way_of
+
+    return way_of(text)
+
+
+def _own_driver(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> "OwnDriver | None":
+    from gpupool.agent.way_facts import OwnDriver
+    from gpupool.core.ways import Way
+
+    if text is None:
+        return None
+    word, _, name = text.partition("=")
+    if word == Way.RUNTIME_CLASS and name:
+        return OwnDriver(Way.RUNTIME_CLASS, name)
+    if text in (Way.RUNTIME, Way.NVIDIA_NRI):
+        return OwnDriver(Way(text))
+    raise click.BadParameter(f'wanted runtime, runtime-class=NAME or nvidia-nri; found "{text}".')
+
+
+def _driver_root(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> tuple[str, Path] | None:
+    if text is None:
+        return None
+    on_node, _, here = text.partition(":")
+    if not (on_node.startswith("/") and here.startswith("/")):
+        raise click.BadParameter(f'wanted /on/the/node:/here, found "{text}".')
+    return on_node, Path(here)
+
+
+def _switches(context: click.Context, option: click.Parameter, is_on: bool) -> dict[str, str]:
+    return {LABEL_DEPLOY_NVIDIA_PLUGIN: "false"} if is_on else {}
+
+
 @click.command("agent")
 @click.option(
     "--node",
@@ -114,6 +156,13 @@ def _walls(context: click.Context, option: click.Parameter, cgroups: Path | None
     default=True,
     help="Offer nvidia.com/gpu, or leave it to another device plugin.  [default: offer it]",
 )
+@click.option(
+    "--switch-off-nvidia-plugin",
+    "switches",
+    is_flag=True,
+    callback=_switches,
+    help="Keep the GPU Operator's device plugin off the node, by its own label.",
+)
 @click.option("--feature-labels", is_flag=True, help="Also set nvidia.com/gpu.* labels.")
 @click.option(
     "--xid-policy",
@@ -148,17 +197,40 @@ def _walls(context: click.Context, option: click.Parameter, cgroups: Path | None
     help="Where containers find libcuda.so.1; the limiter puts its own in front of it.",
 )
 @click.option(
+    "--way",
+    default="auto",
+    show_default=True,
+    type=click.Choice(("auto", "runtime", "nri", "mounts", "runtime-class", "nvidia-nri")),
+    callback=_way,
+    help="How cards get into containers; the node's label gpupool.io/pinned-way comes first.",
+)
+@click.option(
+    "--own-driver",
+    callback=_own_driver,
+    metavar="WAY",
+    help="How the agent's own container asks for the driver: runtime, runtime-class=NAME or "
+    "nvidia-nri. If it has it, that way works here.",
+)
+@click.option(
+    "--driver-root",
+    "root",
+    callback=_driver_root,
+    metavar="NODE-PATH:PATH",
+    help="Root of the node's driver, and where it is here: to load NVML from it, and to find what "
+    "cards need if no CDI file says it.",
+)
+@click.option(
     "--nri",
     type=click.Path(path_type=Path),
     metavar="SOCKET",
-    help="Put cards into containers as a plugin of the container runtime that listens there.",
+    help="Socket of the container runtime, to put cards into containers as its plugin.",
 )
 @click.option(
     "--cdi",
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="DIRECTORY",
-    help="With --nri: where CDI files say what a card needs.  [default: /etc/cdi, /var/run/cdi]",
+    help="Where CDI files say what a card needs.  [default: /etc/cdi, /var/run/cdi]",
 )
 @click.option(
     "--devices",
@@ -194,6 +266,15 @@ def _walls(context: click.Context, option: click.Parameter, cgroups: Path | None
     help="Port for metrics and readings on 127.0.0.1; 0: any free one.  [default: none]",
 )
 @click.option(
+    "--metrics-address",
+    "scrapers",
+    default="",
+    metavar="HOST:PORT",
+    callback=address,
+    help="Address for metrics and readings over HTTPS, for those who show a token that may get "
+    "/metrics or /readings.  [default: none]",
+)
+@click.option(
     "--simulated",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -219,13 +300,13 @@ def command(
       gpupool agent --node gpu-1 --no-whole-cards --metrics-port 9400
       gpupool agent --node gpu-1 --nri /var/run/nri/nri.sock
     """
-    from gpupool.agent.injection import NriPlace
     from gpupool.agent.limiter import LimiterPlace
     from gpupool.agent.run import run_agent
     from gpupool.agent.settings import AgentSettings
     from gpupool.agent.xid_policy import BadPolicy, load_policy
     from gpupool.cli.programs import log_to_stderr
-    from gpupool.hardware.cdi import DIRECTORIES
+    from gpupool.hardware.cdi import DIRECTORIES, Specs
+    from gpupool.hardware.cdi_files import DriverRoot
     from gpupool.hardware.driver import DriverReplaced
     from gpupool.hardware.limiter import LimiterError, Settings, check
     from kubeclient.kubeletapi.errors import BadSocketPath
@@ -234,14 +315,16 @@ def command(
         if install_limiter is not None:
             check(Settings(driver=driver_libraries))
             settings["install"] = LimiterPlace(install_limiter.absolute(), driver_libraries)
-        socket, cdi, devices = (settings.pop(name) for name in ("nri", "cdi", "devices"))
-        if socket is not None:
-            settings["nri"] = NriPlace(socket, cdi or DIRECTORIES, devices)
+        directories, devices = settings.pop("cdi") or DIRECTORIES, settings.pop("devices")
+        root: tuple[str, Path] | None = settings.pop("root")
+        driver = DriverRoot(root[0], root[1], devices) if root is not None else None
+        made = driver.spec if driver is not None else lambda: None
+        settings["cdi"] = Specs(directories, devices, made)
         told = AgentSettings(policy=load_policy(xid_policy), **settings)
 
         async def work(kube: "Kube") -> None:
             log_to_stderr()
-            await run_agent(told, _driver(simulated), kube)
+            await run_agent(told, _driver(simulated, driver), kube)
 
         run_program(work, "gpupool-agent", kubeconfig=kubeconfig, context=context)
     except (BadPolicy, BadSocketPath, LimiterError) as error:
@@ -251,7 +334,7 @@ def command(
         raise click.ClickException(words) from error
 
 
-def _driver(simulated: Path | None) -> "Driver":
+def _driver(simulated: Path | None, root: "DriverRoot | None") -> "Driver":
     if simulated is not None:
         from gpupool.hardware.simulated import SimulatedDriver
 
@@ -259,4 +342,5 @@ def _driver(simulated: Path | None) -> "Driver":
     from gpupool.agent.owners import owner_by_cgroup
     from gpupool.hardware.nvml import NvmlDriver
 
-    return NvmlDriver(lambda pid: bool(owner_by_cgroup(pid)))
+    load = root.load_nvml if root is not None else lambda: None
+    return NvmlDriver(lambda pid: bool(owner_by_cgroup(pid)), load)

@@ -6,8 +6,17 @@ from dataclasses import dataclass
 from gpupool.cli.output.table import Column, Document, Shorten, Table, Tone
 from gpupool.contract.gpu_asks import gpu_asks
 from gpupool.contract.held_allocation import held_allocation
-from gpupool.core.gpu import Card, CardHealth, CardShare, ContainerGpus, Inventory, Wall
+from gpupool.core.gpu import (
+    Card,
+    CardHealth,
+    CardShare,
+    ContainerGpus,
+    Inventory,
+    Wall,
+    isolation_words,
+)
 from gpupool.core.readings import CardReading, ContainerUse
+from gpupool.core.ways import Ways
 from kubeclient.objects import Obj
 
 UNKNOWN = "unknown"
@@ -33,6 +42,7 @@ class CardRow:
     card: Card
     reading: CardReading | None = None  # None: nothing is known
     wall: Wall | None = None  # what holds shares of its node; None: it shares none, or unknown
+    ways: Ways | None = None  # how cards of its node get into containers; None: unknown
 
     @property
     def tone(self) -> Tone:
@@ -100,7 +110,8 @@ CARD_COLUMNS: Sequence[Column[CardRow]] = (
     _reading("POWER-LIMIT", lambda card: _watts(card.power_limit_mw), "W"),
     _reading("SM-CLOCK", lambda card: card.sm_clock_mhz, "MHz"),
     Column("NUMA", lambda row: "" if row.card.numa < 0 else str(row.card.numa), wide=True),
-    Column("WALL", lambda row: row.wall or "", wide=True),
+    Column("ISOLATION", lambda row: row.wall or "", wide=True),
+    Column("WAY", lambda row: row.ways.words if row.ways is not None else "", wide=True),
     Column("OUTSIDE", lambda row: f"{row.card.outside_mib}MiB", wide=True),
     Column("USED-BY", lambda row: _used_by(row.reading), wide=True),
 )
@@ -109,14 +120,12 @@ CARD_COLUMNS: Sequence[Column[CardRow]] = (
 def _used_by(reading: CardReading | None) -> str:
     if reading is None or reading.containers is None:
         return UNKNOWN
-    names = (
-        "/".join(filter(None, (use.namespace, use.pod, use.container)))
-        for use in reading.containers
-    )
-    return ",".join(
-        f"{name}={use.memory_used_mib}MiB"
-        for name, use in zip(names, reading.containers, strict=True)
-    )
+    return ",".join(map(_use_words, reading.containers))
+
+
+def _use_words(use: ContainerUse) -> str:
+    name = "/".join(filter(None, (use.namespace, use.pod, use.container)))
+    return f"{name}={UNKNOWN if use.memory_used_mib is None else f'{use.memory_used_mib}MiB'}"
 
 
 def cards_table(rows: Sequence[CardRow], empty: str = "") -> Table[CardRow]:
@@ -137,8 +146,21 @@ def _card_fields(row: CardRow) -> Document:
         "reason": card.reason,
         "numaNode": card.numa if card.numa >= 0 else None,
         "outsideMiB": card.outside_mib,
-        "wall": row.wall and str(row.wall),
+        "isolation": row.wall and str(row.wall),
+        **_way_fields(row.ways),
         **_reading_fields(row.reading or CardReading(card.uuid)),
+    }
+
+
+def _way_fields(ways: Ways | None) -> Document:
+    """What is unknown is null, or an empty list."""
+    ways = ways or Ways()
+    return {
+        "way": str(ways.chosen) if ways.chosen is not None else None,
+        "knownWays": list(map(str, ways.known)),
+        "wayProblem": ways.problem or None,
+        "wayPinned": ways.is_pinned,
+        "runtimeClass": ways.runtime_class or None,
     }
 
 
@@ -165,6 +187,14 @@ def _use_fields(use: ContainerUse) -> Document:
         "pod": use.pod,
         "container": use.container or None,
         "memoryUsedMiB": use.memory_used_mib,
+        "memoryPeakMiB": use.memory_peak_mib,
+        "memoryRequestMiB": use.memory_request_mib,
+        "memoryLimitMiB": use.memory_limit_mib,
+        "isolation": use.isolation and str(use.isolation),
+        "smPercent": use.sm_percent,
+        "idleSeconds": None if use.idle_s is None else round(use.idle_s),
+        "powerWatts": None if use.power_mw is None else use.power_mw / 1000,
+        "watchedSinceSeconds": use.watched_since_s,
     }
 
 
@@ -181,7 +211,7 @@ class ShareRow:
     share: CardShare | None = None
     unread_cards: tuple[int, ...] = ()  # those that it may hold
     unread_why: str = ""  # why nobody knows what it holds
-    wall: Wall | None = None  # None: it has whole cards, or nobody knows
+    wall: Wall | None = None  # None: it has whole cards
 
     @property
     def cards(self) -> str:
@@ -190,10 +220,11 @@ class ShareRow:
 
     @property
     def memory(self) -> str:
-        share = self.share
-        if share is None:
-            return ""
-        return f"{share.memory_mib}MiB ({share.units} of {share.card_units} GiB)"
+        return f"{self.share.memory_mib}MiB" if self.share else ""
+
+    @property
+    def of_card(self) -> str:
+        return f"{self.share.units} of {self.share.card_units} GiB" if self.share else ""
 
     @property
     def compute(self) -> str:
@@ -201,7 +232,7 @@ class ShareRow:
 
     @property
     def isolation(self) -> str:
-        return f"unknown: {self.unread_why}" if self.gpus is None else self.gpus.isolation.words
+        return f"unknown: {self.unread_why}" if self.gpus is None else isolation_words(self.wall)
 
     @property
     def isolation_tone(self) -> Tone:
@@ -235,22 +266,26 @@ def _share_columns(with_namespace: bool) -> Sequence[Column[ShareRow]]:
         Column("NODE", lambda row: row.node, shorten=Shorten.MIDDLE, least=14),
         Column("CARD", lambda row: row.cards),
         Column("MEMORY", lambda row: row.memory),
+        Column("SHARE", lambda row: row.of_card, rank=2),
         Column("COMPUTE", lambda row: row.compute, optional=True),
         Column(
             "ISOLATION",
             lambda row: row.isolation,
             shorten=Shorten.END,
-            least=17,
-            rank=2,
+            least=10,
             tone=lambda row: row.isolation_tone,
         ),
-        Column("WALL", lambda row: row.wall or "", optional=True, rank=4),
         Column("UUID", lambda row: row.share.uuid if row.share else "", wide=True),
     )
 
 
+def isolation_field(wall: Wall | None) -> str:
+    """Of every document that has it (docs/output.md)."""
+    return "whole" if wall is None else str(wall)
+
+
 def _share_fields(row: ShareRow) -> Document:
-    share, gpus = row.share, row.gpus
+    share = row.share
     return {
         "namespace": row.namespace,
         "pod": row.pod,
@@ -263,8 +298,7 @@ def _share_fields(row: ShareRow) -> Document:
         "units": share.units if share else None,
         "cardUnits": share.card_units if share else None,
         "computePercent": (share.percent or None) if share else None,
-        "isolation": str(gpus.isolation) if gpus else "unknown",
-        "wall": row.wall and str(row.wall),
+        "isolation": isolation_field(row.wall) if row.gpus else "unknown",
         "possibleCards": list(row.unread_cards),
         "reason": row.unread_why,
     }
@@ -283,6 +317,6 @@ def _pod_rows(pod: Obj, inventories: Mapping[str, Inventory]) -> Iterator[ShareR
         yield ShareRow(*of_pod, unread_cards=cards, unread_why=allocation.unread.why)
     known = inventories.get(node, Inventory())
     for gpus in allocation.containers:
-        wall = known.wall_of(metadata.get("uid", ""), gpus.isolation)
+        wall = known.wall_of(metadata.get("uid", ""), gpus)
         for share in gpus.shares:
             yield ShareRow(*of_pod, gpus.container, gpus, share, wall=wall)

@@ -1,4 +1,4 @@
-"""`gpupool console`: shows the cluster's cards in a browser."""
+"""`gpupool console`: the cluster in a browser."""
 
 import os
 import sys
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from gpupool.cli.browser import from_elsewhere
+from gpupool.cli.example_files import known_examples
 from gpupool.cli.numbers import Whole
 from gpupool.cli.options import access_options
-from gpupool.cli.programs import run_with_access
+from gpupool.cli.programs import default_kubeconfig, run_with_access
 
 if TYPE_CHECKING:
-    from gpupool.console.overview import ClusterView
+    from gpupool.console.model import Model
     from kubeclient.access import Access
     from kubeclient.client import Kube
 
@@ -30,11 +31,11 @@ _DEFAULT_PORT = 8080
 )
 @access_options
 def command(port: int, **where: str) -> None:
-    """Show the cluster's GPUs in a browser, until stopped.
+    """Show the cluster and its GPUs in a browser, until stopped.
 
-    It only reads, with your own rights. The address that it prints contains a key: whoever has
-    the key sees what you may see. Inside a pod there is no key: each visitor signs in with a token
-    of the cluster. Reach it there with `kubectl port-forward`.
+    It has no rights of its own: it sees and does what you may. The address that it prints contains
+    a key: whoever has the key may do the same. Inside a pod there is no key: each visitor signs in
+    with a token of the cluster. Reach it there with `kubectl port-forward`.
 
     \b
     Examples:
@@ -47,7 +48,9 @@ def command(port: int, **where: str) -> None:
     from kubeclient.credentials import is_pod
 
     serves_others = not where.get("kubeconfig") and is_pod(os.environ)
-    settings = ConsoleSettings(port, "" if serves_others else secrets.token_urlsafe(16))
+    key = "" if serves_others else secrets.token_urlsafe(16)
+    samples = {name: path.read_text("utf-8") for name, path in known_examples().items()}
+    settings = ConsoleSettings(port, key, _cluster_name(where), samples)
 
     def ready(listens_on: int) -> None:
         query = f"?key={settings.key}" if settings.key else ""
@@ -62,26 +65,35 @@ def command(port: int, **where: str) -> None:
         # An error in the terminal is better than one on every page.
         await kube.page("/version")
         if serves_others:
-            await run_console(None, by_token(access), look, settings, ready)
+            await run_console(None, by_token(access), new_model, settings, ready)
         else:
-            await run_console(kube, None, look, settings, ready)
+            await run_console(kube, None, new_model, settings, ready)
 
     run_with_access(work, "gpupool-console", **where)
 
 
-async def look(kube: "Kube") -> "ClusterView":
-    """Reads nodes, allocations and waiting GPU pods. Raises KubeError."""
-    from gpupool.console.overview import ClusterView, Waiting
-    from gpupool.scheduler.follow import read_cluster
-    from gpupool.scheduler.pending import request_with_volumes
-    from kubeclient.resources import PODS
+def _cluster_name(where: dict[str, str]) -> str:
+    """As the kubeconfig calls it; in a pod nobody has given it a name."""
+    from kubeclient.contexts import contexts_of
 
-    state = await read_cluster(kube)
-    homeless = await kube.list(PODS, query={"fieldSelector": "spec.nodeName="})
-    waiting = [
-        Waiting(request_with_volumes(pod, state.storage), pod["metadata"]["creationTimestamp"])
-        for pod in homeless.items
-        if "deletionTimestamp" not in pod["metadata"]
-    ]
-    waiting.sort(key=lambda each: each.since)
-    return ClusterView(state.cluster, tuple(each for each in waiting if each.request.gpus))
+    file = where.get("kubeconfig") or default_kubeconfig()
+    found = where.get("context") or contexts_of(os.environ, file).current
+    return found or "cluster"
+
+
+def new_model() -> "Model":
+    """The cluster as the scheduler sees it. It is empty until its handlers are called."""
+    from gpupool.console.model import Model
+    from gpupool.scheduler.follow import empty_state, handlers_of
+    from gpupool.scheduler.next_step import next_step
+    from gpupool.scheduler.pending import request_with_volumes
+    from kubeclient.resources import CSI_NODES
+
+    state = empty_state()
+    return Model(
+        cluster=state.cluster,
+        handlers=handlers_of(state),
+        optional=(CSI_NODES,),
+        request_of=lambda pod: request_with_volumes(pod, state.storage),
+        next_step=lambda request: next_step(state.cluster, request),
+    )

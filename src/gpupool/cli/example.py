@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-import gpupool
 from gpupool.cli.browser import from_elsewhere
+from gpupool.cli.example_files import known_examples
 from gpupool.cli.known_names import examples
 from gpupool.cli.next_steps import Step, export_step, own_command, steps_words
 from gpupool.cli.options import existing_name_option
@@ -119,11 +119,6 @@ def run_example(path: Path, cluster: ClusterDirectory, *, installs: bool) -> Don
     return Done(path.stem, pods, links, steps, ending, bool(found))
 
 
-def known_examples() -> dict[str, Path]:
-    """The manifests by name."""
-    return {path.stem: path for path in sorted(_directory().glob("*.yaml"))}
-
-
 def _list(known: dict[str, Path]) -> "Table[tuple[str, str]]":
     from gpupool.cli.output.table import Column, Shorten, Table
 
@@ -186,13 +181,6 @@ def waiting_pods(pods: list["Obj"]) -> list[tuple[str, str]]:
     from gpupool.cli.example_run import waiting
 
     return waiting(pods)
-
-
-def _directory() -> Path:
-    """Inside the installed package; in a checkout, beside `src`."""
-    package = Path(gpupool.__file__).parent
-    inside = package / "examples"
-    return inside if inside.exists() else package.parent.parent / "examples"
 
 
 def _first_line(path: Path) -> str:

@@ -67,7 +67,8 @@ def command(
     from gpupool.cli.scheduler import policy_named
 
     if (pod is None) == (file is None):
-        raise click.UsageError("Name a pod, or a manifest with -f.")
+        found = "neither" if pod is None else f"both, {pod} and -f {file}"
+        raise click.UsageError(f"Name a pod, or a manifest with -f; found {found}.")
     namespace = chosen_namespace(namespace, where)
     chosen = policy_named(policy)
     if output.watch:
@@ -110,13 +111,17 @@ def _watch(pod: str, namespace: str, policy: str, output: Output, where: dict[st
 async def _existing(kube: "Kube", state: "ClusterState", namespace: str, name: str) -> "Answer":
     from gpupool.cli import namespaced
     from gpupool.cli.explain_view import ENDED, PLACED, Answer
+    from gpupool.core.gpu import Inventory
     from gpupool.scheduler.pending import request_with_volumes
     from kubeclient.resources import PODS
 
     found = await namespaced.get(kube, PODS, name, namespace)
     place = state.ledger.assignment(found["metadata"]["uid"])
     if place is not None:
-        return Answer("Pod", namespace, name, PLACED, place.node, place.allocation)
+        node = state.cluster.state(place.node)
+        inventory = (node.node.inventory if node else None) or Inventory()
+        seen = inventory.seen(found["metadata"]["uid"], place.allocation)
+        return Answer("Pod", namespace, name, PLACED, place.node, seen)
     phase = (found.get("status") or {}).get("phase")
     if phase in ("Succeeded", "Failed"):
         return Answer("Pod", namespace, name, ENDED, message=phase)

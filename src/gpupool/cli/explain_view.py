@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from gpupool.cli.card_tables import isolation_field
 from gpupool.cli.output.pages import Line, Prose
 from gpupool.cli.output.table import Document, Tone
 from gpupool.core.gpu import Allocation
@@ -92,5 +93,5 @@ def _shares(allocation: Allocation) -> Iterator[Document]:
                 "units": share.units,
                 "cardUnits": share.card_units,
                 "computePercent": share.percent or None,
-                "isolation": str(gpus.isolation),
+                "isolation": isolation_field(gpus.wall),
             }

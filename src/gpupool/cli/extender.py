@@ -37,6 +37,14 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
     help="Server certificate, as PEM.",
 )
 @click.option("--tls-key", default="", metavar="FILE", shell_complete=files, help="Its key.")
+@click.option(
+    "--most-nodes",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Return the N best of the nodes that fit; 0: all of them.",
+)
 @click.option("--policy", default="", metavar="NAME", shell_complete=policies, help=POLICY_HELP)
 def command(**options: Any) -> None:
     """Choose nodes and cards for kube-scheduler, until stopped.
@@ -56,6 +64,7 @@ def _run(
     listen: "Address",
     tls_cert: str,
     tls_key: str,
+    most_nodes: int,
     policy: str,
     **where: str,
 ) -> None:
@@ -67,6 +76,7 @@ def _run(
         listen,
         candidacy("extender", goes_first=True),
         _tls(listen, tls_cert, tls_key),
+        most_nodes,
     )
 
     async def work(kube: "Kube") -> None:

@@ -89,7 +89,10 @@ def list_cards(node: str | None, namespace: str, output: Output, **where: str) -
         read = await readings.by_card(kube, frozenset(name for name, _ in cards))
         if cards and not read:
             await namespaced.check(kube, namespace)
-        rows = [CardRow(name, card, read.get(card.uuid), found[name].wall) for name, card in cards]
+        rows = [
+            CardRow(name, card, read.get(card.uuid), found[name].wall, found[name].ways)
+            for name, card in cards
+        ]
         cards_of = f"any card of node {node}" if node else "any card"
         empty = f"No agent has reported {cards_of}. See whether an agent runs: gpupool doctor"
         if not rows and not output.is_document and not output.watch:
@@ -174,7 +177,7 @@ def cordon(node: str, card: str, reason: str, kubeconfig: str, context: str) -> 
         orders.cleared.pop(uuid, None)
 
     shown = ask_cluster(
-        lambda kube: _order(kube, node, card, change), kubeconfig=kubeconfig, context=context
+        lambda kube: order_card(kube, node, card, change), kubeconfig=kubeconfig, context=context
     )
     click.echo(f"{shown} of {node} cordoned.")
 
@@ -191,7 +194,7 @@ def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
       gpupool gpu uncordon cn-shanghai.192.168.7.158 0
     """
     shown = ask_cluster(
-        lambda kube: _order(kube, node, card, _clear), kubeconfig=kubeconfig, context=context
+        lambda kube: order_card(kube, node, card, _clear), kubeconfig=kubeconfig, context=context
     )
     click.echo(f"{shown} of {node} uncordoned.")
 
@@ -215,6 +218,7 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
       temperature=C    it shows this temperature; 0: as its load is
       memory=MIB       processes outside Kubernetes use this much of it
       utilisation=P    and this much of its compute, in percent
+      mig=1            MIG mode is on; 0: off; only cards from Ampere on have it
       fail=CALL:ERROR  this function of CUDA or NVML fails: cuMemAlloc_v2:2
       hang=CALL        this function does not return
       recover          repairs the card, as a reset does
@@ -290,7 +294,7 @@ def _tell_of_reset(cluster: "ClusterDirectory", node: str, card: str) -> None:
     stopped, or the node may have no agent."""
     with contextlib.suppress(click.ClickException):
         ask_cluster(
-            lambda kube: _order(kube, node, card, _clear), kubeconfig=str(cluster.kubeconfig)
+            lambda kube: order_card(kube, node, card, _clear), kubeconfig=str(cluster.kubeconfig)
         )
 
 
@@ -323,7 +327,7 @@ def _clear(orders: CardOrders, uuid: str) -> None:
     orders.cleared[uuid] = ""
 
 
-async def _order(
+async def order_card(
     kube: "Kube", node: str, card: str, change: Callable[[CardOrders, str], None]
 ) -> str:
     """Changes the orders of one card; returns the card's description."""

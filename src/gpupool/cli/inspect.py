@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.cli.inspect_view import NodeView, PodView, details, fields_of, summary
+from gpupool.cli.inspect_view import UNKNOWN, NodeView, PodView, details, fields_of, summary
 from gpupool.cli.known_names import nodes
 from gpupool.cli.options import access_options
 from gpupool.cli.output.options import Output, output_options
@@ -12,6 +12,7 @@ from gpupool.cli.output.pages import Line, Prose
 from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
+    from gpupool.core.gpu import Inventory
     from gpupool.engine.node_state import Held, NodeState
     from gpupool.scheduler.cluster_state import ClusterState
     from kubeclient.client import Kube
@@ -117,7 +118,10 @@ def _address(node: "Obj") -> str:
 
 def _node(state: "NodeState", addresses: dict[str, str]) -> NodeView:
     indexes = {card.card.uuid: card.card.index for card in state.cards}
-    pods = [_pod(held, indexes) for held in state.pods.values() if held.pod.gpus]
+    from gpupool.core.gpu import Inventory
+
+    inventory = state.node.inventory or Inventory()
+    pods = [_pod(held, indexes, inventory) for held in state.pods.values() if held.pod.gpus]
     return NodeView(
         state.node.name,
         addresses.get(state.node.name, "unknown"),
@@ -127,7 +131,7 @@ def _node(state: "NodeState", addresses: dict[str, str]) -> NodeView:
     )
 
 
-def _pod(held: "Held", indexes: dict[str, int]) -> PodView:
+def _pod(held: "Held", indexes: dict[str, int], inventory: "Inventory") -> PodView:
     units: dict[int, int] = {}
     known = [hold for hold in held.cards if not hold.possible]
     for hold in known:
@@ -135,4 +139,15 @@ def _pod(held: "Held", indexes: dict[str, int]) -> PodView:
         units[index] = units.get(index, 0) + hold.units
     if not known:  # nobody can read which cards it holds
         units[-1] = sum(ask.units * ask.cards for ask in held.pod.gpus)
-    return PodView(held.pod.name, held.pod.namespace, units)
+    return PodView(held.pod.name, held.pod.namespace, units, _isolation(held, inventory))
+
+
+def _isolation(held: "Held", inventory: "Inventory") -> str:
+    from gpupool.cli.card_tables import isolation_field
+    from gpupool.core.gpu import weakest
+
+    containers = held.allocation.containers
+    if not containers:
+        return UNKNOWN
+    walls = (inventory.wall_of(held.pod.uid, gpus) for gpus in containers)
+    return isolation_field(weakest(wall for wall in walls if wall is not None))

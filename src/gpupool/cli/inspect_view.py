@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+UNKNOWN = "unknown"
 _UNKNOWN_CARD = -1  # for pods that ask for GPU memory, but whose card is not known
 
 
@@ -15,6 +16,7 @@ class PodView:
     name: str
     namespace: str
     units: dict[int, int]  # by the index of the card
+    isolation: str = UNKNOWN  # in documents only: the text is gpushare's
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ def _pod_fields(pod: PodView) -> dict[str, Any]:
     return {
         "namespace": pod.namespace,
         "name": pod.name,
+        "isolation": pod.isolation,
         "pendingUnits": pod.units.get(_UNKNOWN_CARD, 0),
         "cards": [
             {"index": index, "allocatedUnits": units}

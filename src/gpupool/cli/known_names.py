@@ -59,7 +59,7 @@ def clusters(_: click.Context) -> "Names":
 
 @_quiet
 def examples(_: click.Context) -> "Names":
-    from gpupool.cli.example import known_examples
+    from gpupool.cli.example_files import known_examples
 
     return list(known_examples())
 

@@ -32,6 +32,8 @@ def read_pod_templates(file: Path, namespace: str) -> "list[PodTemplate]":
     templates = pod_templates(objects, namespace)
     if not templates:
         kinds = ", ".join(sorted(set(map(_described, objects))))
+        if not kinds and any(document.data for document in found):
+            kinds = "a value that is no object"
         raise click.ClickException(
             f"{source}: wanted a Pod or a workload such as a Deployment, "
             f"found {kinds or 'nothing'}."

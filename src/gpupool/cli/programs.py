@@ -92,10 +92,24 @@ def ask_cluster(
         return ask_within(None, work, where)
 
 
+def ask_with_access(
+    work: Callable[[Kube, str], Awaitable[Answer]], doing: str = "", **where: str
+) -> Answer:
+    """As `ask_cluster`, for work that also needs the URL of the API server."""
+    with progress(doing) if doing else contextlib.nullcontext():
+        return _asked(None, work, where)
+
+
 def ask_within(
     limit_s: float | None, work: Callable[[Kube], Awaitable[Answer]], where: dict[str, str]
 ) -> Answer:
     """As `ask_cluster`, and shows nothing. Raises TimeoutError."""
+    return _asked(limit_s, lambda kube, _url: work(kube), where)
+
+
+def _asked(
+    limit_s: float | None, work: Callable[[Kube, str], Awaitable[Answer]], where: dict[str, str]
+) -> Answer:
     from kubeclient.errors import KubeError
 
     url = ""
@@ -103,7 +117,7 @@ def ask_within(
     async def with_kube(kube: Kube, access: Access) -> Answer:
         nonlocal url
         url = access.url
-        return await work(kube)
+        return await work(kube, url)
 
     async def within_limit() -> Answer:
         async with asyncio.timeout(limit_s):
@@ -140,14 +154,21 @@ async def _access(where: dict[str, str]) -> Access:
         raise click.ClickException(words) from error
 
 
-def _has_local_clusters() -> bool:
+def has_local_clusters() -> bool:
     """`pip install gpupool` has none."""
     return importlib.util.find_spec("localkube") is not None
 
 
+def default_kubeconfig() -> str:
+    """That of a local cluster when nothing names a cluster; empty: kubectl's own rules hold."""
+    from kubeclient.credentials import names_cluster
+
+    return "" if names_cluster(os.environ) else _only_kubeconfig()
+
+
 def _only_kubeconfig() -> str:
     """That of the local cluster that is meant when nothing names one; empty: there is none."""
-    if not _has_local_clusters():
+    if not has_local_clusters():
         return ""
     from gpupool.cli.which_cluster import only_kubeconfig
 
@@ -155,7 +176,7 @@ def _only_kubeconfig() -> str:
 
 
 def _why_no_kubeconfig(files: str) -> str:
-    if not _has_local_clusters():
+    if not has_local_clusters():
         return ""
     from gpupool.cli.which_cluster import why_no_kubeconfig
 
@@ -166,7 +187,7 @@ def _words(error: Exception, url: str) -> str:
     from gpupool.cli.refusals import words_of
     from kubeclient.errors import KubeError, NoAnswer
 
-    if isinstance(error, NoAnswer) and _has_local_clusters():
+    if isinstance(error, NoAnswer) and has_local_clusters():
         from gpupool.cli.which_cluster import why_silent
 
         if words := why_silent(url):

@@ -127,13 +127,15 @@ def _started_bar(*, has_total: bool) -> "rich.progress.Progress":
     from rich.progress import Progress as Bar
     from rich.table import Column
 
-    mark: ProgressColumn = BarColumn(_BAR_WIDTH) if has_total else SpinnerColumn()
+    console = Console(stderr=True)
+    spinner = "dots" if console.encoding.startswith("utf") else "line"
+    mark: ProgressColumn = BarColumn(_BAR_WIDTH) if has_total else SpinnerColumn(spinner)
     one_line = Column(no_wrap=True, overflow="ellipsis")
     words = TextColumn("{task.description}", markup=False, table_column=one_line)
     bar = Bar(
         mark,
         words,
-        console=Console(stderr=True),
+        console=console,
         auto_refresh=False,
         transient=True,
         redirect_stdout=False,

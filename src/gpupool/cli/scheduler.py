@@ -72,7 +72,17 @@ def candidacy(
     show_default=True,
     metavar="HOST:PORT",
     callback=address,
-    help="Address for /healthz, /readyz and /metrics; empty: none.",
+    help="Address for /healthz and /readyz, and for /metrics if it is of the loopback interface; "
+    "empty: none.",
+)
+@click.option(
+    "--metrics-address",
+    "scrapers",
+    default="",
+    metavar="HOST:PORT",
+    callback=address,
+    help="Address for /metrics over HTTPS, for those who show a token that may get /metrics.  "
+    "[default: none]",
 )
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Find nodes and cards for pods, until stopped.
@@ -94,13 +104,14 @@ def _run(
     names: tuple[str, ...],
     policy: str,
     health: "Address | None",
+    scrapers: "Address | None",
     **where: str,
 ) -> None:
     from gpupool.cli.programs import log_to_stderr
     from gpupool.scheduler.program import ProgramSettings, run_scheduler
 
     settings = ProgramSettings(
-        policy_named(policy), candidacy("scheduler", frozenset(names)), health
+        policy_named(policy), candidacy("scheduler", frozenset(names)), health, scrapers
     )
 
     async def work(kube: "Kube") -> None:

@@ -176,9 +176,11 @@ def _look(gpus: str | None) -> str:
 def _start(place: Home, wish: "Wish", finish: "Finish") -> int | ClusterDirectory:
     """Starts the cluster in the background. The cluster itself if it has a server already."""
     from gpupool.local.cluster_setup import Running, claimed
+    from gpupool.local.disk_space import check_space
     from gpupool.local.launch import ended_unless_ready, server_command, spawn, wait_started
 
     began = time.monotonic()
+    check_space(wish.data_dir or place.root)
     with claimed(place, wish, for_child=True) as found:
         if isinstance(found, Running):
             return found.cluster

@@ -32,7 +32,8 @@ def started_words(name: str, took_s: float, pools: "Pools | None") -> str:
     """Never "ready" while nodes are missing."""
     if pools is None or not pools.wanted:
         return f'Cluster "{name}" is ready after {took_s:.1f} s.'
-    nodes = f"{pools.ready} of {pools.wanted} nodes are ready"
+    are = "node is" if pools.wanted == 1 else "nodes are"
+    nodes = f"{pools.ready} of {pools.wanted} {are} ready"
     if pools.waiting or pools.ready < pools.wanted:
         look = "See how they come: kubectl get nodepools -w"
         return f'Cluster "{name}" runs after {took_s:.1f} s, but only {nodes}. {look}'

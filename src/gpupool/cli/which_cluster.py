@@ -94,6 +94,11 @@ def why_silent(url: str) -> str:
     return "" if server.port else _on_its_way(cluster, server)
 
 
+def cluster_at(url: str) -> ClusterDirectory | None:
+    """The local cluster whose API server has this URL."""
+    return _at(url, home())
+
+
 def _stopped(cluster: ClusterDirectory) -> str:
     return f'Cluster "{cluster.name}" is stopped. Start it: {start_command(cluster.name)}'
 

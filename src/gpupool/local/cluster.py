@@ -19,10 +19,14 @@ from gpupool.agent.limiter import LimiterPlace
 from gpupool.agent.run import run_agent
 from gpupool.agent.settings import AgentSettings
 from gpupool.contract.names import AGENT_NAMESPACE, AGENT_PORT, SCHEDULER_NAME
+from gpupool.core.ways import Way
 from gpupool.engine.policies import DEFAULT
 from gpupool.hardware.driver import Driver
 from gpupool.hardware.simdriver import NodeFiles
 from gpupool.hardware.simulated import SimulatedDriver
+from gpupool.history.collector import CollectorSettings, collect
+from gpupool.history.database import FILE
+from gpupool.history.store import Store
 from gpupool.local import node_pool, pool_autoscaler, pool_quota
 from gpupool.local.config import agents
 from gpupool.local.config.nodepools import NODE_POOLS, nodepool_crd, nodepool_object
@@ -33,7 +37,9 @@ from gpupool.local.node_gpus import DRIVER, Cards, NodeGpus, node_walls
 from gpupool.local.roles import role_objects
 from gpupool.scheduler.elected import LEASE, Elected
 from kubeclient.client import Kube
+from kubeclient.credentials import find_access
 from kubeclient.errors import AlreadyExists
+from kubeclient.https import connected
 from kubeclient.lease import Candidacy
 from kubeclient.names import DEFAULT_SCHEDULER_NAME
 from kubeclient.resources import CRDS, DAEMON_SETS, SERVICE_ACCOUNTS
@@ -47,7 +53,7 @@ from localkube.apiserver.security.identities import (
 from localkube.assembly import ClusterSettings, Extension, RunningCluster
 from localkube.kubelet import process_table
 from localkube.kubelet.container_files import volume_directory
-from localkube.kubelet.hosted import ProgramContext, log_to_containers
+from localkube.kubelet.hosted import Hosted, ProgramContext, log_to_containers
 from localkube.kubelet.node_files import node_hardware
 from localkube.kubelet.process_table import MARK
 
@@ -55,6 +61,10 @@ log = logging.getLogger(__name__)
 
 ADMISSION = User(
     "system:serviceaccount:kube-system:gpupool-admission",
+    (*service_account_groups("kube-system"), AUTHENTICATED),
+)
+HISTORY = User(
+    "system:serviceaccount:kube-system:gpupool-history",
     (*service_account_groups("kube-system"), AUTHENTICATED),
 )
 _NODE_CLAIM = "authentication.kubernetes.io/node-name"
@@ -117,7 +127,7 @@ class GpuCluster:
             ),
             images=known_images(spec),
             packages=(Path(gpupool.__file__).resolve().parent,),
-            hosted={agents.IMAGE: self._run_agent},
+            hosted={agents.IMAGE: Hosted(self._run_agent, AGENT_NAMESPACE, agents.SERVICE_ACCOUNT)},
             checks={pool_quota.RESOURCE: pool_quota.pool_check(settings.quotas)},
             controllers=(
                 node_pool.controller(spec, settings.quotas),
@@ -125,7 +135,10 @@ class GpuCluster:
             ),
             roles=role_objects(),
             set_up=self._set_up,
-            programs=lambda cluster: {"admission": lambda: self._admission(cluster)},
+            programs=lambda cluster: {
+                "admission": lambda: self._admission(cluster),
+                "history": lambda: self._history(cluster),
+            },
             ready=self._is_ready,
             scheduler=lambda kube: Elected(kube, DEFAULT, _CANDIDACY).run(),
         )
@@ -151,6 +164,13 @@ class GpuCluster:
             ready=lambda _port: self._admits.set(),
         )
 
+    async def _history(self, cluster: RunningCluster) -> None:
+        # Port-forward needs a real connection: clients inside the process have no WebSockets.
+        access = await find_access({}, kubeconfig=str(self._where.kubeconfig))
+        with Store(self._where.directory / FILE) as store:
+            async with connected(access, "gpupool-history") as asks:
+                await collect(cluster.client(HISTORY), store, CollectorSettings(), asks)
+
     async def _run_agent(self, around: ProgramContext) -> int:
         """The same program as on real nodes. Here hundreds of agents run in this one process, so
         each reads the simulated driver's state file instead of loading its library."""
@@ -162,6 +182,8 @@ class GpuCluster:
         await run_agent(
             AgentSettings(
                 around.node,
+                # The hook of the node does for containers what NVIDIA's runtime does (node_gpus).
+                way=Way.RUNTIME,
                 plugins=around.mounts[agents.PLUGINS],
                 pod_resources=around.mounts[agents.POD_RESOURCES] / "kubelet.sock",
                 install=self._limiter(around.node) if mounts else None,

@@ -239,7 +239,7 @@ def make_private(path: Path) -> None:
     try:
         data_directory.make_data_directory(path)
     except data_directory.DataDirectoryError as error:
-        raise CannotUse(f"{error} Use --data-dir.") from error
+        raise CannotUse(f"{error}\nOr choose another directory with --data-dir.") from error
 
 
 def _is_somebody_elses(path: Path) -> bool:
@@ -254,7 +254,7 @@ def _check_unused(path: Path) -> None:
         try:
             data_directory.Lock(path).close()
         except data_directory.AlreadyRunning as error:
-            raise CannotUse(f"{error} Use --data-dir.") from error
+            raise CannotUse(f"{error}\nOr choose another directory with --data-dir.") from error
 
 
 def check_name(name: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from gpupool.contract.held_allocation import held_allocation
 from gpupool.contract.pods import pod_request
 from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.growth import GrowingPool, Growth, Together, growth, named
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
 from gpupool.local.config.nodepools import NODE_POOLS, pool_of
@@ -19,7 +20,6 @@ from gpupool.local.config.spec import ClusterSpec, PoolSpec, Quotas
 from gpupool.local.drain import must_go
 from gpupool.local.future_nodes import FutureNodes
 from gpupool.local.node_pool import pool_name
-from gpupool.local.pool_growth import GrowingPool, Growth, Together, growth, named
 from gpupool.scheduler.groups import Group, group_of
 from kubeclient.events import NORMAL
 from kubeclient.mirror import Key
@@ -101,7 +101,7 @@ def _wanted(
     """The count of each pool that scales by itself."""
     elastic = {name: pool for name, pool in pools.items() if pool.autoscaling}
     waiting = list(_waiting(context)) if elastic else []
-    grown = Growth(Counter(), frozenset())
+    grown = Growth(Counter(), {})
     if waiting:
         # What the NodePool controller would refuse.
         allowed = min(quotas.nodes_per_cluster, quotas.routes_per_cluster)
@@ -125,7 +125,7 @@ def _wanted(
 
 def _growing(pool: PoolSpec, future: FutureNodes) -> GrowingPool:
     most = pool.autoscaling.maximum if pool.autoscaling else pool.count
-    return GrowingPool(pool.name, future.node(pool), pool.instance_type, most - pool.count)
+    return GrowingPool(pool.name, future.node(pool), most - pool.count)
 
 
 def _waiting(context: Context) -> Iterator[Together]:

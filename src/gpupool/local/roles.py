@@ -18,6 +18,7 @@ ROLES: dict[str, tuple[Obj, ...]] = {
         rule("patch", "core", "nodes/status"),
         rule(READ, "core", "pods"),
         rule("create", "core", "pods/eviction"),  # of pods that exceed their share
+        rule("list", "node.k8s.io", "runtimeclasses"),  # which bring cards into containers
         EVENTS,
     ),
     # Binds with the allocation as annotations of the Binding; never writes a pod otherwise.
@@ -42,11 +43,14 @@ ROLES: dict[str, tuple[Obj, ...]] = {
         rule("create", _REGISTRATION, _WEBHOOKS),
         rule("get patch update", _REGISTRATION, _WEBHOOKS, "gpupool-admission"),
     ),
+    # Reads who holds which cards; asks the agents in kube-system what they do.
+    "gpupool:history": (rule(READ, "core", "nodes pods"),),
 }
 
 _SUBJECTS = {
     "gpupool:admission": ("ServiceAccount gpupool-admission kube-system",),
     "gpupool:agent": ("ServiceAccount gpupool-agent kube-system",),
+    "gpupool:history": ("ServiceAccount gpupool-history kube-system",),
     "gpupool:scheduler": (
         "User system:kube-scheduler",
         "ServiceAccount gpupool-scheduler kube-system",
@@ -56,13 +60,15 @@ _ADMISSION_SECRET = (
     rule("create", "core", "secrets"),
     rule("get update", "core", "secrets", "gpupool-admission"),
 )
+_HISTORY_READINGS = (rule("create get", "core", "pods/portforward"),)
 
 
 def role_objects() -> list[Obj]:
     """Roles before the bindings that name them."""
-    admission = "gpupool:admission"
+    admission, history = "gpupool:admission", "gpupool:history"
     return [
         *(cluster_role(name, rules) for name, rules in ROLES.items()),
         *system_role(admission, _ADMISSION_SECRET, admission, _SUBJECTS[admission]),
+        *system_role(history, _HISTORY_READINGS, history, _SUBJECTS[history]),
         *(cluster_binding(name, subjects) for name, subjects in _SUBJECTS.items()),
     ]

@@ -44,7 +44,7 @@ PROGRAMS = (
 WHERE = "--kubeconfig unreachable"
 MANIFEST = (
     bad(2, "explain", "Name a pod, or a manifest with -f", "gpupool explain --help"),
-    bad(2, "explain a -f pod.yaml", "Name a pod, or a manifest with -f"),
+    bad(2, "explain a -f pod.yaml", "Name a pod, or a manifest with -f; found both, a and -f pod"),
     bad(2, "explain a --policy nope", "--policy", 'no policy "nope"; there are residue'),
     bad(2, "explain -f nowhere.yaml", "'--filename'", "File 'nowhere.yaml' does not exist"),
     bad(2, "explain -f dir", "'--filename'", "File 'dir' is a directory"),
@@ -53,7 +53,7 @@ MANIFEST = (
     bad(1, "explain -f tabs.yaml", "tabs.yaml:4:1", "indented by a tab", "wanted spaces"),
     bad(1, "explain -f deep.yaml", "deep.yaml:1:33: nested deeper than 32 levels"),
     bad(1, "explain -f empty.yaml", "empty.yaml: wanted a Pod or a workload", "found nothing"),
-    bad(1, "explain -f text.yaml", "text.yaml: wanted a Pod or a workload"),
+    bad(1, "explain -f text.yaml", "wanted a Pod or a workload", "found a value that is no object"),
     bad(1, "explain -f kind.yaml", "kind.yaml: wanted a Pod", "found Pod without containers"),
     bad(1, "explain -f service.yaml", "wanted a Pod or a workload", "found Service"),
     bad(1, "explain -f no-containers.yaml", "found Pod without containers"),

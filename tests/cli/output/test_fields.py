@@ -23,6 +23,8 @@ OF_A_CLUSTER = {
     "CardShareList": ("gpu", "pods"),
     "NodeMemoryList": ("inspect",),
     "PodExplanationList": ("explain", WAITER),
+    "DefragPlan": ("defrag",),
+    "WhatIf": ("whatif", "--without", NODES_OF_WORLD[0]),
 }
 OF_THIS_MACHINE = {
     "ClusterList": ("clusters",),
@@ -146,10 +148,9 @@ def test_a_share_in_json(world: World) -> None:
         "units": 5,
         "cardUnits": 15,
         "computePercent": 20,
-        "isolation": "limit",
+        "isolation": "limiter",
         "possibleCards": [],
         "reason": "",
-        "wall": None,
     }
 
 

@@ -83,6 +83,16 @@ def test_a_pipe_gets_one_line_of_json_for_each_change(world: World) -> None:
     assert note.endswith("no agent runs on it.")
 
 
+def test_a_watch_ends_when_its_reader_has_gone(world: World) -> None:
+    """`gpupool gpu list --watch | head -1`: nothing changes, and the shell waits."""
+    with piped("gpu", "pods", "--watch", *world.where) as (process, out):
+        out.readline()
+        out.close()
+        assert process.wait(timeout=LIMIT_S) == 1
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
 def items(out: IO[str]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(out.readline())["items"]
     return found
@@ -109,6 +119,7 @@ def test_allocated_memory_is_followed(world: World) -> None:
             {
                 "namespace": "default",
                 "name": "second",
+                "isolation": "limiter",
                 "pendingUnits": 0,
                 "cards": [{"index": 1, "allocatedUnits": 5}],
             }

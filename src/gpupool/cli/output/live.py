@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
+import os
 import signal
+import stat
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -100,13 +103,14 @@ async def redraw(
     """Shows the page whenever `changed` is set, until cancelled. `every_s`: at least as often, for
     what tells nobody that it changes."""
     printer = Printer(output)
-    with _resizes(changed), _warnings(printer):
-        while True:
+    with _resizes(changed), _warnings(printer), _reader_of_output(changed) as has_gone:
+        while not has_gone():
             changed.clear()
             printer.show(await page())
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), every_s)
             await asyncio.sleep(_PAUSE_S)
+    raise BrokenPipeError(errno.EPIPE, "nobody reads the output any more")
 
 
 @contextlib.contextmanager
@@ -130,6 +134,37 @@ def _resizes(changed: asyncio.Event) -> Iterator[None]:
     finally:
         if number is not None:
             loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _reader_of_output(changed: asyncio.Event) -> Iterator[Callable[[], bool]]:
+    """Whether the reader of a pipe has gone, as in `gpupool gpu list --watch | head -1`. Without
+    this the watch would notice at its next line only, which may never come."""
+    loop, gone = asyncio.get_running_loop(), asyncio.Event()
+    output = _pipe_of_output()
+    if output is None:
+        yield gone.is_set
+        return
+
+    def has_gone() -> None:
+        loop.remove_reader(output)  # it would be called again and again
+        gone.set()
+        changed.set()
+
+    # Nothing can be read from this end: the event loop calls only for its error.
+    loop.add_reader(output, has_gone)
+    try:
+        yield gone.is_set
+    finally:
+        loop.remove_reader(output)
+
+
+def _pipe_of_output() -> int | None:
+    try:
+        number = sys.stdout.fileno()
+        return number if stat.S_ISFIFO(os.fstat(number).st_mode) else None
+    except (OSError, ValueError):  # closed, or no file at all
+        return None
 
 
 @contextlib.contextmanager
