@@ -1,11 +1,14 @@
 """What holds for every test."""
 
+import os
 import signal
 from collections.abc import Iterator
 
 import pytest
 
 from tests.handler_turns import TURNS
+
+_MOST_NEW_FILES = 100  # fixtures that live on have some open
 
 
 def pytest_configure() -> None:
@@ -26,3 +29,13 @@ def no_request_holds_the_event_loop() -> Iterator[None]:
     TURNS.too_long.clear()
     yield
     assert not TURNS.too_long, "\n".join(TURNS.too_long)
+
+
+@pytest.fixture(autouse=True)
+def no_test_leaves_files_open() -> Iterator[None]:
+    """Fails the test that leaks descriptors, and not the one, much later, that gets a number which
+    `select` does not take."""
+    before = len(os.listdir("/proc/self/fd"))
+    yield
+    left = len(os.listdir("/proc/self/fd")) - before
+    assert left < _MOST_NEW_FILES, f"the test has left {left} files or sockets open"

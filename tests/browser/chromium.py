@@ -94,11 +94,17 @@ class Page:
 
     async def click_on(self, element: str) -> None:
         """With the mouse, on the middle of what the expression finds (of its first line, if it has
-        several), once that is on top and lies still: a page that loads moves what one is about to
-        hit."""
+        several). Live pages move what one is about to hit: who missed clicks again."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not await self._hits(element):
+            assert time.monotonic() < deadline, f"every click missed {element}"
+
+    async def _hits(self, element: str) -> bool:
+        """Whether one click, once the element is on top and lies still, has reached it."""
         place = await self.until(
             f"""(async () => {{
-              const found = {element};
+              const find = () => {element};
+              const found = find();
               if (!found || document.readyState !== "complete") return null;
               found.scrollIntoView({{block: "nearest"}});
               const before = found.getClientRects()[0];
@@ -106,12 +112,18 @@ class Page:
               const box = found.getClientRects()[0];
               if (!before || box?.x !== before.x || box.y !== before.y) return null;
               const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
-              return found.contains(document.elementFromPoint(x, y)) ? [x, y] : null;
+              if (!found.contains(document.elementFromPoint(x, y))) return null;
+              window.clickMissed = true;
+              const note = ({{target}}) => window.clickMissed = find()?.contains(target) === false;
+              document.addEventListener("click", note, {{capture: true, once: true}});
+              return [x, y];
             }})()"""
         )
         at = {"x": place[0], "y": place[1], "button": "left", "clickCount": 1}
         await self.command("Input.dispatchMouseEvent", type="mousePressed", **at)
         await self.command("Input.dispatchMouseEvent", type="mouseReleased", **at)
+        # A page that was left has no such variable; what has gone was hit.
+        return not await self.run(f"!!window.clickMissed && !!({element})")
 
     async def type(self, text: str) -> None:
         """Into what has the focus."""

@@ -94,7 +94,9 @@ async def test_a_terminal_takes_keys_as_a_terminal_does(
         page = visitor.page
         await visitor.goes_to("/pods/default/talks/terminal")
         await page.shows("Connected.")
-        await types(page, "sleep 9999")
+        # Once it speaks, the terminal is its own, and no longer the shell's: Ctrl-C reaches it.
+        await types(page, "sh -c 'echo beg\"\"un; sleep 9999'")
+        await screen_shows(page, "begun")
         await page.press("c", 67, ctrl=True)
         await types(page, "echo free-$((1+1)); printf '\\033[1;31mred\\033[0m\\n'")
         await screen_shows(page, "free-2")

@@ -86,7 +86,14 @@ def files(tmp_path: Path) -> NodeFiles:
 
 
 def direct(files: NodeFiles, since_us: int) -> Loads:
-    return asyncio.run(SimulatedDriver(files.state).loads(since_us))
+    async def ask() -> Loads:
+        driver = SimulatedDriver(files.state)
+        try:
+            return await driver.loads(since_us)
+        finally:
+            await driver.close()
+
+    return asyncio.run(ask())
 
 
 def now_us() -> int:
