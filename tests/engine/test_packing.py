@@ -1,11 +1,14 @@
 """Packing: which models of cards a pod's wishes are counted for."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpupool.core.gpu import Card, Inventory
 from gpupool.core.nodes import NodeInfo
 from gpupool.engine import packing as packing_module
 from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.decide import Placement, decide
 from gpupool.engine.kinds import kind_of
 from gpupool.engine.packing import Packing, card_sizes
 from tests.engine.building import ROOMY, cluster_of, gpu_pod, shared
@@ -68,3 +71,16 @@ def test_the_sizes_of_cards_are_listed_once_each() -> None:
     cluster = two_models()
     cluster.set_node(node("w", "V100", 16_130))
     assert len(card_sizes(cluster)) == 2
+
+
+def test_a_machine_of_a_new_class_is_priced_with_the_others() -> None:
+    cluster, packing = cluster_of(node("a", "M40", 12_209)), Packing("residue")
+    for number in range(40):
+        packing.count(cluster, shared(f"u{number}", 3))
+    larger = {**ROOMY, "cpu": 2 * ROOMY["cpu"] + 4_000}
+    cluster.set_node(replace(node("b", "M40", 12_209), allocatable=larger))
+    late = shared("late", 3)
+    assert isinstance(decide(cluster, late, packing.policy), Placement)  # not counted before
+    packing.count(cluster, late)
+    assert packing._market is not None
+    assert len(packing._market.machines.cards) == 2

@@ -33,13 +33,13 @@ from gpupool.engine.node_state import (
 )
 from gpupool.engine.pod_index import Finder, PodIndex
 from gpupool.engine.policies.policy import Ints
+from gpupool.engine.policies.scarcity import MOST_MACHINES
 from gpupool.engine.verdict_cache import ChangeLog, ShapeVerdict
 from kubeclient.placement import Taint
 
 NO_GPUS = Allocation()
 # Different GPU models that have a number of their own: policies make tables by model.
 MOST_MODELS = 256
-MOST_MACHINES = 64  # classes of machines that have a number of their own
 _SPARE_SETS = 64  # sets of taints that no node has any more, beside as many as there are nodes
 
 

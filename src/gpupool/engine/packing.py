@@ -37,7 +37,8 @@ Selection = tuple[object, object, object]
 
 class Packing:
     def __init__(self, name: str) -> None:
-        self.policy = POLICIES[name](Mix())
+        self._mix = Mix()
+        self.policy = POLICIES[name](self._mix)
         self._make = POLICIES[name]
         self._learner = MixLearner()
         self._models: dict[Selection, tuple[int, ...]] = {}
@@ -71,14 +72,20 @@ class Packing:
         # does no harm.
         if not set(sizes) <= set(self._sizes):
             self._renew(cluster)
+        elif self._market is not None and len(cluster.machines) != len(self._market.machines.cards):
+            self._renew_market(cluster)
 
     def _renew(self, cluster: ClusterModel) -> None:
         self._sizes = card_sizes(cluster)
-        mix = self._learner.mix(cards_of_model(cluster), self._sizes)
-        self.policy = self._make(mix)
+        self._mix = self._learner.mix(cards_of_model(cluster), self._sizes)
+        self.policy = self._make(self._mix)
+        self._renew_market(cluster)
+
+    def _renew_market(self, cluster: ClusterModel) -> None:
         self._market = None
         self._places.clear()
         if self.policy.usable is not None:
+            mix = replace(self._mix, cards_of_model=cards_of_model(cluster))
             self._market = market_of(mix, machines_of(cluster))
             self._renew_prices(cluster)
 

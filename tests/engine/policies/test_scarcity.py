@@ -15,6 +15,7 @@ from gpupool.engine.policies.mix import Demand, Mix
 from gpupool.engine.policies.policy import Ask
 from gpupool.engine.policies.scarcity import (
     MOST_CARDS,
+    MOST_MACHINES,
     Machines,
     accepted,
     market_of,
@@ -137,7 +138,7 @@ def test_prices_are_bounded_whole_numbers_that_fall_as_more_is_free(
     )
     cheap, dear = (p.table(ask.cards, milli_of(ask, 10)) for p in (many, few))
     assert cheap.dtype.kind == "i"
-    assert len(cheap) == 1 + 3 * (MOST_CARDS + 1) * 2
+    assert len(cheap) == 1 + MOST_MACHINES * (MOST_CARDS + 1) * 2
     assert cheap[0] == dear[0] == 0
     assert (abs(dear) < 2**50).all()
     single_cheap, single_dear = (p.table(1, 1000)[1::2] for p in (many, few))

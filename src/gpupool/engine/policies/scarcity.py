@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from gpupool.engine.policies.mix import Mix
 from gpupool.engine.policies.policy import BULKS, WHOLE, Ask, Ints, Prices
 
+MOST_MACHINES = 64  # classes of machines that have a number of their own
 MOST_CARDS = 16  # untouched cards of a node beyond these do not count
 _MOST_SETS = 64  # different sets of machines: those with the most demand
 _MOST_SIZES = 4  # different numbers of cards
@@ -197,4 +198,7 @@ def _table(worth: Ints, single: Ints, cards: int, milli: int) -> Ints:
     # What is left of the cards that it takes can still be used in parts.
     rest = (cards * single)[:, np.newaxis] - part
     both = np.stack([part, whole - rest], axis=2)
-    return np.concatenate([[0], both.ravel() * BULKS])
+    # Nodes may be newer than the market. Their classes cost nothing until it is made anew.
+    table = np.zeros(1 + MOST_MACHINES * (MOST_CARDS + 1) * 2, dtype=np.int64)
+    table[1 : 1 + both.size] = both.ravel() * BULKS
+    return table
