@@ -10,10 +10,11 @@ from gpupool.contract.names import (
     LIMITS_DIRECTORY,
     LIMITS_FILE,
     REGION_DIRECTORY,
+    REGION_VOLUME,
 )
 from kubeclient.objects import Obj
 
-_LIMITS, _REGION = "gpupool-limits-", "gpupool-region-"  # volumes; a number follows
+_LIMITS, _REGION = "gpupool-limits-", REGION_VOLUME  # volumes; a number follows
 _OURS = re.compile(rf"({_LIMITS}|{_REGION})[0-9]+", re.ASCII)
 # The region (limiter_region.Region) has about 330 kB. The volume is in memory, so it is kept small.
 _REGION_SIZE = "1Mi"

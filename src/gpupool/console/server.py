@@ -27,7 +27,7 @@ from gpupool.console.sessions import Session, Sessions
 from gpupool.console.sight import Sights
 from gpupool.console.stream import MOST_STREAMS, follow, wants_stream
 from gpupool.console.visit import Visit
-from gpupool.console.watches import NotRead, What
+from gpupool.console.watches import NotRead, Topic
 from gpupool.console.words import TABLES, translator, word
 from kubeclient.errors import KubeError, Refused
 
@@ -148,7 +148,7 @@ class Console:
         return answer
 
     async def _live(self, request: web.Request, session: Session, page: Page) -> web.StreamResponse:
-        async def make() -> tuple[str, dict[What, int]]:
+        async def make() -> tuple[str, dict[Topic, int]]:
             visit = self._visit(request, session)
             return await page_html(page, visit, request, bare=True), visit.read
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from gpupool.console.drain import Drains
 from gpupool.console.gpus import Overview, overview
 from gpupool.console.model import Model, NewModel
 from gpupool.console.rights import Denied, Right, Rights
@@ -23,6 +24,7 @@ class Sight:
     clock: Callable[[], float]
     watches: Watches = field(init=False)
     rights: Rights = field(init=False)
+    drains: Drains = field(default_factory=Drains)
     _model: Model | None = None
     _gpus: tuple[int, Overview] | None = None
     _beginning: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -78,6 +80,7 @@ class Sight:
         return {card.uuid: card for node in known[0].by_node.values() for card in node.cards}
 
     async def end(self) -> None:
+        await self.drains.end_all()
         await self.watches.end_all()
         self._model = self._gpus = None
 

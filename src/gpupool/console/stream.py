@@ -12,7 +12,7 @@ from aiohttp import web
 
 from gpupool.console.rights import SignedOut
 from gpupool.console.sessions import Session
-from gpupool.console.watches import What
+from gpupool.console.watches import Topic
 
 MOST_STREAMS = 24  # of one session: tabs that are open
 _SETTLE_S = 0.15  # changes often come in groups
@@ -21,7 +21,7 @@ _COST_FACTOR = 5  # a page that took a second to make is made again after five
 _QUIET_S = 15.0  # then a line that says nothing, so that both sides notice a broken connection
 
 # Makes the page: its HTML, and what it has read.
-Make = Callable[[], Awaitable[tuple[str, dict[What, int]]]]
+Make = Callable[[], Awaitable[tuple[str, dict[Topic, int]]]]
 
 
 def wants_stream(request: web.Request) -> bool:

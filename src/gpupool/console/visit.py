@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
+from gpupool.console.drain import Drain, drain_topic
 from gpupool.console.gpus import Overview
 from gpupool.console.model import Model
 from gpupool.console.rights import Right
 from gpupool.console.sessions import Session
-from gpupool.console.watches import Watch, What
+from gpupool.console.watches import Topic, Watch, What
 from gpupool.console.words import Translate
 from gpupool.core.readings import CardReading
 from kubeclient.client import Kube
@@ -31,7 +32,7 @@ class Visit:
     names: Mapping[str, str]  # the parts of the address that are names: node, namespace
     query: Mapping[str, str]
     samples: Mapping[str, str]  # manifests to begin with, by name
-    read: dict[What, int] = field(default_factory=dict)  # with the count of changes so far
+    read: dict[Topic, int] = field(default_factory=dict)  # with the count of changes so far
 
     @property
     def kube(self) -> Kube:
@@ -93,6 +94,12 @@ class Visit:
             if not await self.session.sight.rights.has(right):
                 return self.t("You do not have the right: {right}", right=right.words)
         return ""
+
+    def drain_of(self, node: str) -> Drain | None:
+        """The page is made again when the drain gets on, or when one begins."""
+        topic = drain_topic(node)
+        self.read[topic] = self.session.sight.watches.count(topic)
+        return self.session.sight.drains.of(node)
 
     def _inside(self, resource: Resource, namespace: str | None) -> str:
         wanted = self.namespace if namespace is None else namespace

@@ -28,6 +28,10 @@ class What(NamedTuple):
     field_selector: str = ""
 
 
+# A copy; or the name of something that the console does for the visitor, and that pages show.
+Topic = What | str
+
+
 class NotRead(Exception):
     """The API server has not answered the first question yet."""
 
@@ -76,6 +80,7 @@ class Watches:
     kube: Kube
     clock: Callable[[], float]
     _open: dict[What, Watch] = field(default_factory=dict)
+    _said: dict[str, int] = field(default_factory=dict)
     _next: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def of(self, what: What) -> Watch:
@@ -94,15 +99,15 @@ class Watches:
             raise NotRead(what.resource.plural) from None
         return watch
 
-    async def next_change(self, seen: Mapping[What, int], within_s: float) -> bool:
-        """Waits until a copy has changed since `seen`. False: none has."""
+    async def next_change(self, seen: Mapping[Topic, int], within_s: float) -> bool:
+        """Waits until something has changed since `seen`. False: nothing has."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 while not self._has_changed(seen):
                     await self._next.wait()
-        for what in seen:  # somebody is looking at it
-            if what in self._open:
-                self._open[what].used_s = self.clock()
+        for topic in seen:  # somebody is looking at it
+            if not isinstance(topic, str) and topic in self._open:
+                self._open[topic].used_s = self.clock()
         return self._has_changed(seen)
 
     async def end_unused(self) -> None:
@@ -116,11 +121,19 @@ class Watches:
     async def end_all(self) -> None:
         await self._end(list(self._open))
 
-    def _has_changed(self, seen: Mapping[What, int]) -> bool:
-        return any(
-            what not in self._open or self._open[what].count != count
-            for what, count in seen.items()
-        )
+    def say(self, topic: str) -> None:
+        """Pages that show it are made again."""
+        self._said[topic] = self.count(topic) + 1
+        self._tell()
+
+    def count(self, topic: Topic) -> int:
+        """Of changes so far; -1: a copy that has ended."""
+        if isinstance(topic, str):
+            return self._said.get(topic, 0)
+        return self._open[topic].count if topic in self._open else -1
+
+    def _has_changed(self, seen: Mapping[Topic, int]) -> bool:
+        return any(self.count(topic) != count for topic, count in seen.items())
 
     def _tell(self) -> None:
         self._next.set()

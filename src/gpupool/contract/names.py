@@ -145,6 +145,7 @@ ENV_NOTEBOOK = "GPUPOOL_NOTEBOOK"
 LIMITS_DIRECTORY = "/etc/gpupool"
 LIMITS_FILE = "limits"
 REGION_DIRECTORY = "/run/gpupool"
+REGION_VOLUME = "gpupool-region-"  # an emptyDir; a number follows
 REGION_FILE = "region-1"  # the version of its layout
 # A mount that no runtime can make, as nobody can make a file in /proc. It holds back containers
 # that nobody has put the card into; the name is what their user reads.

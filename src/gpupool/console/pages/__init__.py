@@ -32,7 +32,7 @@ PAGES: tuple[Page, ...] = (
     gpu_map.PAGE,
     pools.PAGE,
     nodes.PAGE,
-    node.PAGE,
+    *node.PAGES,
     *workloads.PAGES,
     pods.PAGE,
     pod.PAGE,

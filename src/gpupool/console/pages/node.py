@@ -1,13 +1,15 @@
 """One node: its cards and who is on them, pods, labels, taints, conditions, events, YAML."""
 
 from gpupool.console.gpus import NodeView
-from gpupool.console.pages import node_actions
-from gpupool.console.pages.nodes import node_state
+from gpupool.console.pages import node_actions, node_drain, node_remove
+from gpupool.console.pages.nodes import cpu_bar, memory_bar, node_state
 from gpupool.console.pages.pods import pod_table
-from gpupool.console.parts.page import NoSuchThing, Page, Shown
-from gpupool.console.parts.table import view
+from gpupool.console.parts.lines import taint_words
+from gpupool.console.parts.page import Page, Shown
+from gpupool.console.parts.table import RowAction, view
 from gpupool.console.rights import Denied, Right
 from gpupool.console.rows.events import EventRow, event_row
+from gpupool.console.rows.node_use import NodeUse, node_use
 from gpupool.console.rows.nodes import NodeRow, node_row
 from gpupool.console.rows.pods import PodRow, pod_row
 from gpupool.console.visit import Visit
@@ -20,19 +22,17 @@ _MOST_EVENTS = 30
 
 async def _show(visit: Visit) -> Shown:
     t, name = visit.t, visit.names["node"]
-    node = (await visit.watch(NODES)).mirror.get(name)
-    if node is None:
-        raise NoSuchThing(t('node "{name}"', name=name))
+    node = await node_actions.known_node(visit)
     row = node_row(node)
     gpus = await _gpus(visit, name)
     pods = await _pods(visit, name)
-    lacks = await visit.lacks(Right("patch", NODES))
+    use = await _use(visit, name)
     status, spec = node.get("status") or {}, node.get("spec") or {}
     return Shown(
         title=name,
         sentence=_sentence(t, row, gpus),
         crumbs=((t("Nodes"), visit.link("nodes")),),
-        actions=node_actions.node_actions(visit, name, is_cordoned=row.is_cordoned, lacks=lacks),
+        actions=await _actions(visit, row),
         command=f"kubectl describe node {name}",
         values={
             "row": row,
@@ -40,10 +40,13 @@ async def _show(visit: Visit) -> Shown:
             "gpus": gpus,
             "readings": await visit.readings(frozenset({name})) if row.cards else {},
             "pods": view(pod_table(visit), pods, {}) if pods is not None else None,
-            "taints": spec.get("taints") or [],
+            "cpu": cpu_bar(row, use),
+            "memory": memory_bar(row, use),
+            "held_pods": use.pods if use is not None else None,
+            "taints": [taint_words(each) for each in spec.get("taints") or []],
+            "info": status.get("nodeInfo") or {},
             "conditions": status.get("conditions") or [],
             "capacity": _capacity(status),
-            "info": status.get("nodeInfo") or {},
             "events": await events_of(visit, "Node", name),
             "yaml": yaml_of(node),
         },
@@ -64,6 +67,28 @@ def _sentence(t: Translate, row: NodeRow, gpus: NodeView | None) -> str:
         units=row.units,
     )
     return words + " " + t("It gets no new pods.") if row.is_cordoned else words
+
+
+async def _actions(visit: Visit, row: NodeRow) -> tuple[RowAction, ...]:
+    t, name = visit.t, row.name
+    lacks = await visit.lacks(Right("patch", NODES))
+    remove = visit.link("nodes", name, "remove")
+    return (
+        node_actions.switch(visit, name, is_cordoned=row.is_cordoned, lacks=lacks),
+        await node_drain.drain_action(visit, name),
+        *node_actions.texts(visit, name, lacks),
+        RowAction(
+            t("Remove"), remove, await visit.lacks(Right("delete", NODES)), is_dangerous=True
+        ),
+    )
+
+
+async def _use(visit: Visit, name: str) -> NodeUse | None:
+    """None for a visitor who may not see all pods."""
+    try:
+        return node_use((await visit.model()).cluster, name)
+    except Denied:
+        return None
 
 
 async def _gpus(visit: Visit, name: str) -> NodeView | None:
@@ -103,4 +128,5 @@ async def events_of(
 
 
 PAGE = Page(path="nodes/{node}", menu="nodes", show=_show, template="node.html")
-ACTIONS = node_actions.ACTIONS
+PAGES = (PAGE, node_drain.PAGE)
+ACTIONS = (*node_actions.ACTIONS, *node_drain.ACTIONS, *node_remove.ACTIONS)

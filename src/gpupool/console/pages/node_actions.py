@@ -1,31 +1,35 @@
-"""What can be done to a node: let it take pods or not, and set its labels."""
+"""What can be done to a node: let it take pods or not, and set its labels and taints."""
 
-import re
 from collections.abc import Mapping
 
 from gpupool.console.parts.action import Action, Done, Question
-from gpupool.console.parts.form import Field, FieldKind, Invalid
+from gpupool.console.parts.form import Field, FieldKind
+from gpupool.console.parts.lines import labels_of, lines_of, taint_lines, taints_of
 from gpupool.console.parts.page import NoSuchThing
 from gpupool.console.parts.table import RowAction
 from gpupool.console.rights import Right
 from gpupool.console.visit import Visit
+from kubeclient.objects import Obj
 from kubeclient.resources import NODES
 
-_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}\w)?")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?")
+# A manifest of a node has at most so many bytes of each.
+_LONGEST = 64_000
 
 
-def node_actions(
-    visit: Visit, name: str, *, is_cordoned: bool, lacks: str
-) -> tuple[RowAction, ...]:
+def switch(visit: Visit, name: str, *, is_cordoned: bool, lacks: str) -> RowAction:
+    """The button that fits: a node takes pods, or does not."""
     t = visit.t
-    labels = RowAction(t("Labels"), visit.link("nodes", name, "labels"), lacks)
     if is_cordoned:
-        return (
-            RowAction(t("Set schedulable"), visit.link("nodes", name, "uncordon"), lacks),
-            labels,
-        )
-    return (RowAction(t("Set unschedulable"), visit.link("nodes", name, "cordon"), lacks), labels)
+        return RowAction(t("Set schedulable"), visit.link("nodes", name, "uncordon"), lacks)
+    return RowAction(t("Set unschedulable"), visit.link("nodes", name, "cordon"), lacks)
+
+
+def texts(visit: Visit, name: str, lacks: str) -> tuple[RowAction, ...]:
+    t = visit.t
+    return (
+        RowAction(t("Labels"), visit.link("nodes", name, "labels"), lacks),
+        RowAction(t("Taints"), visit.link("nodes", name, "taints"), lacks),
+    )
 
 
 def _rights(_: Visit) -> tuple[Right, ...]:
@@ -74,9 +78,7 @@ async def _set_unschedulable(visit: Visit, wanted: bool) -> Done:
 
 async def _ask_labels(visit: Visit) -> Question:
     t, name = visit.t, visit.names["node"]
-    node = (await visit.watch(NODES)).mirror.get(name)
-    if node is None:
-        raise NoSuchThing(t('node "{name}"', name=name))
+    node = await known_node(visit)
     labels = node["metadata"].get("labels") or {}
     return Question(
         title=t("Labels of node {name}", name=name),
@@ -87,8 +89,8 @@ async def _ask_labels(visit: Visit) -> Question:
                 "labels",
                 t("Labels"),
                 FieldKind.LINES,
-                value="\n".join(f"{key}={value}" for key, value in sorted(labels.items())),
-                longest=64_000,
+                value=lines_of(dict(sorted(labels.items()))),
+                longest=_LONGEST,
             ),
         ),
         command=f"kubectl label node {name} KEY=VALUE OTHER-",
@@ -97,7 +99,7 @@ async def _ask_labels(visit: Visit) -> Question:
 
 async def _set_labels(visit: Visit, values: Mapping[str, str]) -> Done:
     t, name = visit.t, visit.names["node"]
-    wanted = _labels_of(visit, values["labels"])
+    wanted = labels_of(t, "labels", values["labels"])
     node = await visit.kube.get(NODES, name)
     now = node["metadata"].get("labels") or {}
     changes: dict[str, str | None] = {k: v for k, v in wanted.items() if now.get(k) != v}
@@ -111,23 +113,62 @@ async def _set_labels(visit: Visit, values: Mapping[str, str]) -> Done:
     return Done(visit.link("nodes", name), t("{count} labels changed.", count=len(changes)))
 
 
-def _labels_of(visit: Visit, text: str) -> dict[str, str]:
-    """Raises Invalid."""
-    found: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        key, equals, value = line.strip().partition("=")
-        if not line.strip():
-            continue
-        if not equals or not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
-            words = visit.t(
-                "line {number}: wanted key=value, found: {text}", number=number, text=line
-            )
-            raise Invalid({"labels": words})
-        found[key] = value
-    return found
+async def _ask_taints(visit: Visit) -> Question:
+    t, name = visit.t, visit.names["node"]
+    taints = ((await known_node(visit)).get("spec") or {}).get("taints") or []
+    return Question(
+        title=t("Taints of node {name}", name=name),
+        sentence=t("They keep pods away that do not tolerate them; NoExecute also ends such pods."),
+        button=t("Save taints"),
+        fields=(
+            Field(
+                "taints",
+                t("Taints"),
+                FieldKind.LINES,
+                t("One in a line: key=value:NoSchedule"),
+                taint_lines(taints),
+                longest=_LONGEST,
+            ),
+        ),
+        command=f"kubectl taint node {name} KEY=VALUE:NoSchedule OTHER:NoExecute-",
+    )
+
+
+async def _set_taints(visit: Visit, values: Mapping[str, str]) -> Done:
+    t, name = visit.t, visit.names["node"]
+    wanted = taints_of(t, "taints", values["taints"])
+    node = await visit.kube.get(NODES, name)
+    now = {_kind(each): each for each in (node.get("spec") or {}).get("taints") or []}
+    # A taint that stays keeps the time since when it is there: pods count from then.
+    kept = [_as_it_was(now.get(_kind(each)), each) for each in wanted]
+    patch = {
+        "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
+        "spec": {"taints": kept or None},
+    }
+    await visit.kube.patch(NODES.path(name=name), patch)
+    return Done(visit.link("nodes", name), t("The node has {count} taints.", count=len(kept)))
+
+
+def _kind(taint: Obj) -> tuple[str, str]:
+    return taint.get("key") or "", taint.get("effect") or ""
+
+
+def _as_it_was(before: Obj | None, wanted: Obj) -> Obj:
+    is_same = before is not None and (before.get("value") or "") == wanted.get("value", "")
+    return before if before is not None and is_same else wanted
+
+
+async def known_node(visit: Visit) -> Obj:
+    """The node of the address. Raises NoSuchThing, and as `Visit.watch`."""
+    name = visit.names["node"]
+    node = (await visit.watch(NODES)).mirror.get(name)
+    if node is None:
+        raise NoSuchThing(visit.t('node "{name}"', name=name))
+    return node
 
 
 CORDON = Action("nodes/{node}/cordon", "nodes", _rights, _ask_cordon, _cordon)
 UNCORDON = Action("nodes/{node}/uncordon", "nodes", _rights, _ask_uncordon, _uncordon)
 LABELS = Action("nodes/{node}/labels", "nodes", _rights, _ask_labels, _set_labels)
-ACTIONS = (CORDON, UNCORDON, LABELS)
+TAINTS = Action("nodes/{node}/taints", "nodes", _rights, _ask_taints, _set_taints)
+ACTIONS = (CORDON, UNCORDON, LABELS, TAINTS)

@@ -1,24 +1,32 @@
 """Nodes: the list."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from gpupool.console.gpus import NodeView
-from gpupool.console.pages.node_actions import node_actions
+from gpupool.console.pages.node_actions import switch
+from gpupool.console.pages.node_drain import RIGHTS as DRAIN_RIGHTS
 from gpupool.console.parts.cells import Age, Bar, Level, Link, Several, State, Text
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.parts.table import Choice, Column, RowAction, Table, view
 from gpupool.console.rights import Denied, Right
+from gpupool.console.rows.node_use import NodeUse, cores, gib, node_use
 from gpupool.console.rows.nodes import NodeRow, node_row
 from gpupool.console.visit import Visit
-from gpupool.console.words import Translate
+from gpupool.console.words import Translate, word
 from kubeclient.resources import NODES
+
+_NOTHING = NodeUse(0, 0, 0)
+_STATES = {
+    "ready": word("Ready"),
+    "cordoned": word("Unschedulable"),
+    "not-ready": word("Not ready"),
+}
 
 
 async def _show(visit: Visit) -> Shown:
     t = visit.t
     rows = await visit.rows(NODES, node_row)
     gpus = await _gpus(visit)
-    lacks = await visit.lacks(Right("patch", NODES))
     ready = sum(row.is_ready for row in rows)
     sentence = t("{ready} of {all} nodes are ready.", ready=ready, all=len(rows))
     if cordoned := sum(row.is_cordoned for row in rows):
@@ -27,7 +35,7 @@ async def _show(visit: Visit) -> Shown:
         title=t("Nodes"),
         sentence=sentence,
         command="kubectl get nodes -o wide",
-        table=view(_table(visit, gpus, lacks), rows, visit.query),
+        table=view(await _table(visit, gpus), rows, visit.query),
     )
 
 
@@ -39,11 +47,23 @@ async def _gpus(visit: Visit) -> Mapping[str, NodeView]:
         return {}
 
 
-def _table(visit: Visit, gpus: Mapping[str, NodeView], lacks: str) -> Table[NodeRow]:
-    t = visit.t
+async def _uses(visit: Visit) -> Callable[[NodeRow], NodeUse | None]:
+    """What pods have requested of each node. Unknown to a visitor who may not see all pods."""
+    try:
+        model = await visit.model()
+    except Denied:
+        return lambda row: None
+    return lambda row: node_use(model.cluster, row.name)
+
+
+async def _table(visit: Visit, gpus: Mapping[str, NodeView]) -> Table[NodeRow]:
+    t, use = visit.t, await _uses(visit)
+    lacks = await visit.lacks(Right("patch", NODES))
+    lacks_drain = await visit.lacks(*DRAIN_RIGHTS)
 
     def actions(row: NodeRow) -> tuple[RowAction, ...]:
-        return node_actions(visit, row.name, is_cordoned=row.is_cordoned, lacks=lacks)
+        drain = RowAction(t("Drain"), visit.link("nodes", row.name, "drain"), lacks_drain)
+        return (switch(visit, row.name, is_cordoned=row.is_cordoned, lacks=lacks), drain)
 
     return Table(
         columns=(
@@ -55,8 +75,7 @@ def _table(visit: Visit, gpus: Mapping[str, NodeView], lacks: str) -> Table[Node
                 ),
                 lambda row: row.name,
             ),
-            Column("state", t("State"), lambda row: node_state(t, row), _state_key),
-            Column("role", t("Role"), lambda row: Text(", ".join(row.roles) or t("worker"))),
+            Column("state", t("State"), lambda row: _state_and_role(t, row), _state_key),
             Column(
                 "pool",
                 t("Node pool"),
@@ -70,6 +89,12 @@ def _table(visit: Visit, gpus: Mapping[str, NodeView], lacks: str) -> Table[Node
                 lambda row: _allocated(row, gpus.get(row.name)),
                 lambda row: _used(gpus.get(row.name)),
             ),
+            Column(
+                "requested",
+                t("Requested"),
+                lambda row: Several((cpu_bar(row, use(row)), memory_bar(row, use(row)))),
+                lambda row: (use(row) or _NOTHING).cpu_milli,
+            ),
             Column("version", t("Version"), lambda row: Text(row.version)),
             Column("created", t("Age"), lambda row: Age(row.created), lambda row: row.created),
         ),
@@ -79,12 +104,37 @@ def _table(visit: Visit, gpus: Mapping[str, NodeView], lacks: str) -> Table[Node
         ),
         choices=(
             Choice("pool", t("Node pool"), lambda row: row.pool),
+            Choice("state", t("State"), _state_word, lambda value: t(_STATES[value])),
             Choice("model", t("Model"), lambda row: ", ".join(row.models)),
         ),
         actions=actions,
         order="name",
         empty=t("The cluster has no nodes."),
     )
+
+
+def _state_and_role(t: Translate, row: NodeRow) -> Several:
+    return Several((node_state(t, row), Text(", ".join(row.roles) or t("worker"))))
+
+
+def cpu_bar(row: NodeRow, use: NodeUse | None) -> Bar | Text:
+    if use is None:
+        return Text("–")
+    shown = f"{cores(use.cpu_milli)} / {cores(row.cpu_milli)} CPU"
+    return Bar(use.cpu_milli, row.cpu_milli, shown)
+
+
+def memory_bar(row: NodeRow, use: NodeUse | None) -> Bar | Text:
+    if use is None:
+        return Text("–")
+    shown = f"{gib(use.memory_bytes)} / {gib(row.memory_bytes)} GiB"
+    return Bar(use.memory_bytes, row.memory_bytes, shown)
+
+
+def _state_word(row: NodeRow) -> str:
+    if not row.is_ready:
+        return "not-ready"
+    return "cordoned" if row.is_cordoned else "ready"
 
 
 def node_state(t: Translate, row: NodeRow) -> State:

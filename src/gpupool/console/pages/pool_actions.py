@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from gpupool.console.parts.action import Action, Done, Question
 from gpupool.console.parts.form import Field, FieldKind, Invalid
+from gpupool.console.parts.lines import labels_of, lines_of, tags_of, taints_of
 from gpupool.console.rights import Right
 from gpupool.console.rows.pools import NODE_POOLS
 from gpupool.console.visit import Visit
@@ -14,7 +15,6 @@ from kubeclient.objects import Obj
 _SYSTEMS = ("CentOS 7.x", "Alibaba Cloud Linux 2.x")
 _MOST_NODES = 100_000
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_TAINT = re.compile(r"([^=:\s]+)(?:=([^:\s]*))?:(NoSchedule|PreferNoSchedule|NoExecute)")
 # The two pools of the document about shared GPUs.
 _PRESETS: Mapping[str, Mapping[str, str]] = {
     "cgpu": {LABEL_CGPU: "true", LABEL_CGPU_NO_ISOLATION: "false"},
@@ -55,7 +55,9 @@ async def _ask_create(visit: Visit) -> Question:
                 value=_SYSTEMS[1] if labels else _SYSTEMS[0],
                 choices=tuple((each, each) for each in _SYSTEMS),
             ),
-            Field("labels", t("Node labels"), text, t("One in a line: key=value"), _lines(labels)),
+            Field(
+                "labels", t("Node labels"), text, t("One in a line: key=value"), lines_of(labels)
+            ),
             Field("tags", t("ECS tags"), text, t("One in a line: key=value")),
             Field("group", t("Resource group"), longest=128),
             Field("taints", t("Taints"), text, t("One in a line: key=value:NoSchedule")),
@@ -72,9 +74,9 @@ async def _create(visit: Visit, values: Mapping[str, str]) -> Done:
         "count": int(values["count"]),
         "instanceType": values["type"],
         "os": values["os"],
-        "labels": _pairs(visit, "labels", values["labels"]),
-        "tags": _pairs(visit, "tags", values["tags"]),
-        "taints": _taints(visit, values["taints"]),
+        "labels": labels_of(t, "labels", values["labels"]),
+        "tags": tags_of(t, "tags", values["tags"]),
+        "taints": taints_of(t, "taints", values["taints"]),
     }
     if values["group"]:
         spec["resourceGroup"] = values["group"]
@@ -132,40 +134,6 @@ async def _delete(visit: Visit, _: Mapping[str, str]) -> Done:
     name = visit.names["pool"]
     await visit.kube.delete(NODE_POOLS, name)
     return Done(visit.link("pools"), visit.t("Node pool {name} is being deleted.", name=name))
-
-
-def _lines(pairs: Mapping[str, str]) -> str:
-    return "\n".join(f"{key}={value}" for key, value in pairs.items())
-
-
-def _pairs(visit: Visit, field: str, text: str) -> dict[str, str]:
-    """Raises Invalid."""
-    found: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        key, equals, value = line.strip().partition("=")
-        if line.strip() and (not equals or not key):
-            raise Invalid({field: _wanted(visit, number, "key=value", line)})
-        if key:
-            found[key] = value
-    return found
-
-
-def _taints(visit: Visit, text: str) -> list[Obj]:
-    """Raises Invalid."""
-    found = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        match = _TAINT.fullmatch(line.strip())
-        if line.strip() and match is None:
-            raise Invalid({"taints": _wanted(visit, number, "key=value:NoSchedule", line)})
-        if match is not None:
-            found.append({"key": match[1], "value": match[2] or "", "effect": match[3]})
-    return found
-
-
-def _wanted(visit: Visit, number: int, wanted: str, found: str) -> str:
-    return visit.t(
-        "line {number}: wanted {wanted}, found: {found}", number=number, wanted=wanted, found=found
-    )
 
 
 ACTIONS = (

@@ -45,7 +45,23 @@ WORDS = {
     ),
     "Save labels": "保存标签",
     "{count} labels changed.": "已更改 {count} 个标签。",
-    "line {number}: wanted key=value, found: {text}": (
-        "第 {number} 行：应为 key=value，实际为：{text}"
+    "Kernel": "内核",
+    "Container runtime": "容器运行时",
+    "Requested": "已请求",
+    "CPU requested": "CPU 请求",
+    "Memory requested": "内存请求",
+    "Card": "GPU 卡",
+    "Health": "健康状况",
+    "Memory used": "已使用显存",
+    "Utilisation": "利用率",
+    "Temperature": "温度",
+    "Power": "功率",
+    "Remove": "移除",
+    "Taints of node {name}": "节点 {name} 的污点",
+    "They keep pods away that do not tolerate them; NoExecute also ends such pods.": (
+        "污点阻止不能容忍它的容器组调度到此节点；NoExecute 还会终止这样的容器组。"
     ),
+    "Save taints": "保存污点",
+    "The node has {count} taints.": "节点现有 {count} 个污点。",
+    "{taint} is there twice.": "{taint} 重复出现。",
 }
