@@ -61,7 +61,7 @@ async def answer_action(
                 errors = field_errors(refused)
             else:
                 if isinstance(done, Done):
-                    return _led(request, done.href, done.words, notice_cookie)
+                    return _led(request, done, notice_cookie)
                 checked = done.words
         given, status = values, 422 if errors else 200
     bare, frame = _is_dialogue(request), frame_of(request)
@@ -84,11 +84,12 @@ def _is_dialogue(request: web.Request) -> bool:
     return request.headers.get("X-Dialogue") == "1"
 
 
-def _led(request: web.Request, href: str, words: str, notice_cookie: str) -> web.StreamResponse:
+def _led(request: web.Request, done: Done, notice_cookie: str) -> web.StreamResponse:
     if _is_dialogue(request):
-        return web.json_response({"href": href, "words": words})
-    answer = web.HTTPSeeOther(href)
-    answer.set_cookie(notice_cookie, quote(words), max_age=_NOTICE_S, samesite="Strict")
+        led = {"href": done.href, "words": done.words, "isGone": done.is_gone}
+        return web.json_response(led)
+    answer = web.HTTPSeeOther(done.href)
+    answer.set_cookie(notice_cookie, quote(done.words), max_age=_NOTICE_S, samesite="Strict")
     return answer
 
 

@@ -2,19 +2,23 @@
 
 from gpupool.console.visit import Visit
 
-# Kinds without a page of their own, and their lists.
-_LISTS = {
+# Kinds with a page for each object.
+_PAGES = {
+    "Pod": "pods",
     "Deployment": "deployments",
     "StatefulSet": "statefulsets",
-    "Service": "services",
-    "NodePool": "pools",
+    "DaemonSet": "daemonsets",
+    "Job": "jobs",
+    "CronJob": "cronjobs",
 }
+# Kinds without a page of their own, and their lists.
+_LISTS = {"Service": "services", "NodePool": "pools"}
 
 
 def address_of(visit: Visit, kind: str, namespace: str, name: str) -> str:
     """Empty: the console does not show objects of this kind."""
-    if kind == "Pod":
-        return visit.link("pods", namespace, name)
+    if kind in _PAGES:
+        return visit.link(_PAGES[kind], namespace, name)
     if kind == "Node":
         return visit.link("nodes", name)
     return visit.link(_LISTS[kind], namespace=namespace, q=name) if kind in _LISTS else ""

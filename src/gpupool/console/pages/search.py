@@ -11,9 +11,19 @@ from gpupool.console.rights import Denied
 from gpupool.console.rows.pools import NODE_POOLS
 from gpupool.console.visit import Visit
 from kubeclient.objects import Obj
-from kubeclient.resources import DEPLOYMENTS, NODES, PODS, SERVICES, STATEFUL_SETS
+from kubeclient.resources import (
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+)
 
-_SEARCHED = (NODES, PODS, DEPLOYMENTS, STATEFUL_SETS, SERVICES, NODE_POOLS)
+_WORKLOADS = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
+_SEARCHED = (NODES, PODS, *_WORKLOADS, SERVICES, NODE_POOLS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,170 +1,79 @@
-"""Deployments and StatefulSets: lists; scale, restart, delete."""
+"""Workloads: Deployments, StatefulSets, DaemonSets, Jobs and CronJobs, each as one value."""
 
-import datetime
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from functools import partial
 
 from gpupool.console.pages.create import create_action
-from gpupool.console.parts.action import Action, Done, Question
+from gpupool.console.pages.objects import actions_of, object_table, pages_of
+from gpupool.console.pages.pods import pod_table
+from gpupool.console.pages.workload_actions import delete, restart, resume, run_now, scale, suspend
 from gpupool.console.parts.cells import Age, Level, Several, State, Text
-from gpupool.console.parts.form import Field, FieldKind
-from gpupool.console.parts.page import Page, Shown
-from gpupool.console.parts.table import Column, RowAction, Table, view
-from gpupool.console.rights import Right
-from gpupool.console.rows.workloads import WorkloadRow, workload_row
+from gpupool.console.parts.kinds import Kind, Section
+from gpupool.console.parts.table import Column, RowAction, view
+from gpupool.console.rights import Denied
+from gpupool.console.rows.pods import pod_row
+from gpupool.console.rows.workloads import (
+    WorkloadRow,
+    cron_job_row,
+    daemon_set_row,
+    job_row,
+    workload_row,
+)
 from gpupool.console.visit import Visit
 from gpupool.console.words import word
-from kubeclient.resources import DEPLOYMENTS, STATEFUL_SETS, Resource
+from kubeclient.objects import Obj
+from kubeclient.resources import (
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Resource,
+)
 
-_RESTARTED = "kubectl.kubernetes.io/restartedAt"  # as `kubectl rollout restart` does it
-_MOST_REPLICAS = 100_000
+_WITH_PODS = word("It is deleted with all its pods.")
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of workload. Pages and actions are the same for all of them."""
+def _creates(visit: Visit) -> tuple[RowAction, ...]:
+    return (create_action(visit),)
 
-    resource: Resource
-    title: str
 
-    @property
-    def path(self) -> str:
-        return self.resource.plural
+def _images(row: WorkloadRow) -> Several:
+    return Several(tuple(Text(each) for each in row.images))
 
-    @property
-    def command(self) -> str:
-        """Its name for kubectl."""
-        return self.resource.kind.lower()
 
-    def page(self) -> Page:
-        return Page(path=self.path, menu=self.path, show=self._show)
+def _image_words(row: WorkloadRow) -> str:
+    return " ".join(row.images)
 
-    def actions(self) -> tuple[Action, ...]:
-        at, menu = f"{self.path}/{{namespace}}/{{name}}", self.path
-        return (
-            Action(f"{at}/scale", menu, self._patch_right, self._ask_scale, self._scale),
-            Action(f"{at}/restart", menu, self._patch_right, self._ask_restart, self._restart),
-            Action(f"{at}/delete", menu, self._delete_right, self._ask_delete, self._delete),
-        )
 
-    async def _show(self, visit: Visit) -> Shown:
-        t, namespace = visit.t, visit.namespace
-        rows = await visit.rows(self.resource, workload_row)
-        may_patch = await visit.lacks(Right("patch", self.resource, namespace))
-        may_delete = await visit.lacks(Right("delete", self.resource, namespace))
-        ready = sum(row.ready >= row.wanted for row in rows)
-        where = f"--namespace {namespace}" if namespace else "--all-namespaces"
-        return Shown(
-            title=t(self.title),
-            sentence=t("{ready} of {all} have all their pods.", ready=ready, all=len(rows)),
-            actions=(create_action(visit),),
-            command=f"kubectl get {self.path} {where}",
-            table=view(self._table(visit, may_patch, may_delete), rows, visit.query),
-        )
+def _image_column(visit: Visit) -> Column[WorkloadRow]:
+    return Column("image", visit.t("Image"), _images)
 
-    def _table(self, visit: Visit, may_patch: str, may_delete: str) -> Table[WorkloadRow]:
-        t = visit.t
 
-        def actions(row: WorkloadRow) -> tuple[RowAction, ...]:
-            at = (self.path, row.namespace, row.name)
-            return (
-                RowAction(t("Scale"), visit.link(*at, "scale"), may_patch),
-                RowAction(t("Restart"), visit.link(*at, "restart"), may_patch),
-                RowAction(t("Delete"), visit.link(*at, "delete"), may_delete, is_dangerous=True),
-            )
+# -- Deployments, StatefulSets, DaemonSets -----------------------------------------------------
 
-        return Table(
-            columns=(
-                Column("name", t("Name"), lambda row: Text(row.name), lambda row: row.name),
-                Column(
-                    "in", t("Namespace"), lambda row: Text(row.namespace), lambda row: row.namespace
-                ),
-                Column("pods", t("Pods"), _pods, lambda row: row.wanted - row.ready),
-                Column(
-                    "image",
-                    t("Image"),
-                    lambda row: Several(tuple(Text(each) for each in row.images)),
-                ),
-                Column("created", t("Age"), lambda row: Age(row.created), lambda row: row.created),
-            ),
-            key=lambda row: f"{row.namespace}/{row.name}",
-            words=lambda row: f"{row.namespace}/{row.name} {' '.join(row.images)}",
-            actions=actions,
-            order="name",
-            empty=t("There are none here yet."),
-            empty_action=create_action(visit),
-        )
 
-    # -- actions -------------------------------------------------------------------------------
+def _running_sentence(visit: Visit, rows: list[WorkloadRow]) -> str:
+    ready = sum(row.ready >= row.wanted for row in rows)
+    return visit.t("{ready} of {all} have all their pods.", ready=ready, all=len(rows))
 
-    def _patch_right(self, visit: Visit) -> tuple[Right, ...]:
-        return (Right("patch", self.resource, visit.names["namespace"]),)
 
-    def _delete_right(self, visit: Visit) -> tuple[Right, ...]:
-        return (Right("delete", self.resource, visit.names["namespace"]),)
+def _running_state(visit: Visit, row: WorkloadRow) -> str:
+    t = visit.t
+    if row.is_ending:
+        return t("It is being deleted.")
+    if not row.wanted:
+        return t("It wants no pods.")
+    return t("{ready} of {wanted} pods are ready.", ready=row.ready, wanted=row.wanted)
 
-    async def _ask_scale(self, visit: Visit) -> Question:
-        t, namespace, name = visit.t, visit.names["namespace"], visit.names["name"]
-        now = (await visit.kube.get(self.resource, name, namespace))["spec"].get("replicas", 1)
-        return Question(
-            title=t("Scale {name}", name=name),
-            button=t("Scale"),
-            fields=(
-                Field(
-                    "replicas",
-                    t("Pods wanted"),
-                    FieldKind.NUMBER,
-                    value=str(now),
-                    is_required=True,
-                    least=0,
-                    most=_MOST_REPLICAS,
-                ),
-            ),
-            command=f"kubectl scale {self.command} {name} --replicas=N --namespace {namespace}",
-        )
 
-    async def _scale(self, visit: Visit, values: Mapping[str, str]) -> Done:
-        wanted = int(values["replicas"])
-        await self._patch(visit, {"spec": {"replicas": wanted}})
-        words = visit.t("{name} is to have {count} pods.", name=visit.names["name"], count=wanted)
-        return Done(visit.link(self.path), words)
-
-    async def _ask_restart(self, visit: Visit) -> Question:
-        t, namespace, name = visit.t, visit.names["namespace"], visit.names["name"]
-        return Question(
-            title=t("Restart {name}", name=name),
-            sentence=t("Its pods are replaced one after another."),
-            button=t("Restart {name}", name=name),
-            command=f"kubectl rollout restart {self.command} {name} --namespace {namespace}",
-        )
-
-    async def _restart(self, visit: Visit, _: Mapping[str, str]) -> Done:
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        annotations = {"metadata": {"annotations": {_RESTARTED: now}}}
-        await self._patch(visit, {"spec": {"template": annotations}})
-        words = visit.t("The pods of {name} are being replaced.", name=visit.names["name"])
-        return Done(visit.link(self.path), words)
-
-    async def _ask_delete(self, visit: Visit) -> Question:
-        t, namespace, name = visit.t, visit.names["namespace"], visit.names["name"]
-        return Question(
-            title=t("Delete {name}", name=name),
-            sentence=t("It is deleted with all its pods."),
-            button=t("Delete {name}", name=name),
-            is_dangerous=True,
-            typed_name=name,
-            command=f"kubectl delete {self.command} {name} --namespace {namespace}",
-        )
-
-    async def _delete(self, visit: Visit, _: Mapping[str, str]) -> Done:
-        namespace, name = visit.names["namespace"], visit.names["name"]
-        options = {"propagationPolicy": "Background"}
-        await visit.kube.delete(self.resource, name, namespace, options=options)
-        return Done(visit.link(self.path), visit.t("{name} is being deleted.", name=name))
-
-    async def _patch(self, visit: Visit, patch: object) -> None:
-        path = self.resource.path(visit.names["namespace"], visit.names["name"])
-        await visit.kube.patch(path, patch)
+def _running_columns(visit: Visit) -> tuple[Column[WorkloadRow], ...]:
+    pods: Column[WorkloadRow] = Column(
+        "pods", visit.t("Pods"), _pods, lambda row: row.wanted - row.ready
+    )
+    return (pods, _image_column(visit))
 
 
 def _pods(row: WorkloadRow) -> State:
@@ -174,9 +83,196 @@ def _pods(row: WorkloadRow) -> State:
     return State(level, f"{row.ready}/{row.wanted}")
 
 
-KINDS = (
-    Kind(DEPLOYMENTS, word("Deployments")),
-    Kind(STATEFUL_SETS, word("StatefulSets")),
+# -- Jobs --------------------------------------------------------------------------------------
+
+
+def _job_sentence(visit: Visit, rows: list[WorkloadRow]) -> str:
+    done, failed = (sum(row.outcome == each for row in rows) for each in ("Complete", "Failed"))
+    values = {"done": done, "all": len(rows), "failed": failed}
+    return visit.t("{done} of {all} are complete, {failed} failed.", **values)
+
+
+def _job_words(visit: Visit, row: WorkloadRow) -> tuple[Level, str]:
+    t = visit.t
+    if row.outcome == "Failed":
+        return Level.BAD, t("Failed")
+    if row.outcome:
+        return Level.GOOD, t("Complete")
+    if row.is_suspended:
+        return Level.PLAIN, t("Suspended")
+    return (Level.GOOD, t("Running")) if row.active else (Level.WAITS, t("Waiting"))
+
+
+def _job_state(visit: Visit, row: WorkloadRow) -> str:
+    _, words = _job_words(visit, row)
+    words = visit.t(
+        "{state}: {done} of {all} runs succeeded.", state=words, done=row.ready, all=row.wanted
+    )
+    return f"{words} {row.why}".strip()
+
+
+def _job_columns(visit: Visit) -> tuple[Column[WorkloadRow], ...]:
+    def state(row: WorkloadRow) -> State:
+        level, words = _job_words(visit, row)
+        return State(level, words, row.why)
+
+    return (
+        Column("state", visit.t("State"), state, lambda row: (row.outcome, row.is_suspended)),
+        Column("done", visit.t("Succeeded"), lambda row: Text(f"{row.ready}/{row.wanted}")),
+        _image_column(visit),
+    )
+
+
+# -- CronJobs ----------------------------------------------------------------------------------
+
+
+def _cron_sentence(visit: Visit, rows: list[WorkloadRow]) -> str:
+    count = sum(row.is_suspended for row in rows)
+    return visit.t("{all} CronJobs, {count} of them suspended.", all=len(rows), count=count)
+
+
+def _cron_state(visit: Visit, row: WorkloadRow) -> str:
+    t = visit.t
+    if row.is_suspended:
+        return t("Suspended: it makes no Jobs until it is resumed.")
+    return t("It makes a Job at {schedule}. Running now: {count}.", **_cron_values(row))
+
+
+def _cron_values(row: WorkloadRow) -> dict[str, object]:
+    return {"schedule": row.schedule, "count": row.active}
+
+
+def _cron_columns(visit: Visit) -> tuple[Column[WorkloadRow], ...]:
+    t = visit.t
+
+    def state(row: WorkloadRow) -> State:
+        if row.is_suspended:
+            return State(Level.PLAIN, t("Suspended"))
+        return State(Level.GOOD, t("On schedule"))
+
+    def last(row: WorkloadRow) -> Age | Text:
+        return Age(row.last) if row.last else Text("–")
+
+    return (
+        Column("schedule", t("Schedule"), lambda row: Text(row.schedule)),
+        Column("state", t("State"), state, lambda row: row.is_suspended),
+        Column("active", t("Running"), lambda row: Text(str(row.active)), is_number=True),
+        Column("last", t("Last run"), last, lambda row: row.last),
+        _image_column(visit),
+    )
+
+
+# -- what belongs to a workload ----------------------------------------------------------------
+
+
+async def _pods_of(visit: Visit, owners: Collection[str], namespace: str) -> Section:
+    """`owners`: as in `PodRow.owner`."""
+    t = visit.t
+    try:
+        rows = [row for row in await visit.rows(PODS, pod_row, namespace) if row.owner in owners]
+    except Denied as denied:
+        words = t("You do not have the right: {right}", right=denied.right.words)
+        return Section("pods", t("Pods"), note=words)
+    return Section("pods", t("Pods"), view(pod_table(visit), rows, {}))
+
+
+async def _own_pods(resource: Resource, visit: Visit, _: Obj, row: WorkloadRow) -> tuple[Section]:
+    return (await _pods_of(visit, {f"{resource.kind} {row.name}"}, row.namespace),)
+
+
+async def _deployment_parts(visit: Visit, _: Obj, row: WorkloadRow) -> tuple[Section, ...]:
+    """Its pods belong to ReplicaSets, which belong to it."""
+    try:
+        owned = (await visit.watch(REPLICA_SETS, row.namespace)).rows(owner_of)
+    except Denied as denied:
+        words = visit.t("You do not have the right: {right}", right=denied.right.words)
+        return (Section("pods", visit.t("Pods"), note=words),)
+    sets = {f"{REPLICA_SETS.kind} {key[1]}" for key, uid in owned.items() if uid == row.uid}
+    return (await _pods_of(visit, sets, row.namespace),)
+
+
+async def _cron_parts(visit: Visit, _: Obj, row: WorkloadRow) -> tuple[Section, ...]:
+    t = visit.t
+    try:
+        watch = await visit.watch(JOBS, row.namespace)
+    except Denied as denied:
+        words = t("You do not have the right: {right}", right=denied.right.words)
+        return (Section("jobs", t("Jobs"), note=words),)
+    owners, rows = watch.rows(owner_of), watch.rows(job_row)
+    mine = [rows[key] for key, uid in owners.items() if uid == row.uid]
+    table = object_table(BY_NAME["jobs"], visit, {})
+    return (Section("jobs", t("Jobs"), view(table, mine, {"sort": "-created"})),)
+
+
+def owner_of(obj: Obj) -> str:
+    """The uid of the object that controls it; empty: nobody."""
+    for each in obj["metadata"].get("ownerReferences") or ():
+        if each.get("controller"):
+            return str(each.get("uid") or "")
+    return ""
+
+
+def _running(
+    resource: Resource,
+    title: str,
+    row: Callable[[Obj], WorkloadRow] = workload_row,
+    *,
+    scales: bool = True,
+) -> Kind[WorkloadRow]:
+    first = (scale(resource),) if scales else ()
+    parts = _deployment_parts if resource is DEPLOYMENTS else partial(_own_pods, resource)
+    return Kind(
+        resource=resource,
+        title=title,
+        row=row,
+        sentence=_running_sentence,
+        state=_running_state,
+        columns=_running_columns,
+        words=_image_words,
+        doings=(*first, restart(resource), delete(resource, _WITH_PODS)),
+        creates=_creates,
+        sections=parts,
+    )
+
+
+KINDS: tuple[Kind[WorkloadRow], ...] = (
+    _running(DEPLOYMENTS, word("Deployments")),
+    _running(STATEFUL_SETS, word("StatefulSets")),
+    _running(DAEMON_SETS, word("DaemonSets"), daemon_set_row, scales=False),
+    Kind(
+        resource=JOBS,
+        title=word("Jobs"),
+        row=job_row,
+        sentence=_job_sentence,
+        state=_job_state,
+        columns=_job_columns,
+        words=_image_words,
+        doings=(
+            suspend(JOBS, word("Its pods end, and it makes no new ones until it is resumed.")),
+            resume(JOBS, word("It makes its pods again.")),
+            delete(JOBS, _WITH_PODS),
+        ),
+        creates=_creates,
+        sections=partial(_own_pods, JOBS),
+    ),
+    Kind(
+        resource=CRON_JOBS,
+        title=word("CronJobs"),
+        row=cron_job_row,
+        sentence=_cron_sentence,
+        state=_cron_state,
+        columns=_cron_columns,
+        words=lambda row: f"{row.schedule} {_image_words(row)}",
+        doings=(
+            run_now(),
+            suspend(CRON_JOBS, word("It makes no new Jobs. Those that run stay.")),
+            resume(CRON_JOBS, word("It makes Jobs by its schedule again.")),
+            delete(CRON_JOBS, word("It is deleted with its Jobs and their pods.")),
+        ),
+        creates=_creates,
+        sections=_cron_parts,
+    ),
 )
-PAGES = tuple(kind.page() for kind in KINDS)
-ACTIONS = tuple(action for kind in KINDS for action in kind.actions())
+BY_NAME = {kind.path: kind for kind in KINDS}
+PAGES = tuple(page for kind in KINDS for page in pages_of(kind))
+ACTIONS = tuple(action for kind in KINDS for action in actions_of(kind))

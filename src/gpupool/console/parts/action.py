@@ -32,6 +32,7 @@ class Done:
 
     href: str
     words: str
+    is_gone: bool = False  # the object: its page has nothing to show any more
 
 
 @dataclass(frozen=True, slots=True)

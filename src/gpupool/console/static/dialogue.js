@@ -53,9 +53,9 @@ export function watchDialogues() {
   }
 
   // The page shows the change by itself. Another one is opened only where the thing is gone from here.
-  function finish({ href, words }) {
+  function finish({ href, words, isGone }) {
     dialogue.close();
-    const isHere = location.pathname.startsWith(new URL(href, location.href).pathname);
+    const isHere = !isGone && location.pathname.startsWith(new URL(href, location.href).pathname);
     const isList = opener?.closest("table");
     if (!isHere && !isList) return location.assign(href);
     const notice = document.getElementById("notice");

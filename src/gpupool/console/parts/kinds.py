@@ -1,0 +1,92 @@
+"""Kind: objects of one kind have a list, a page each, and things that can be done to them.
+
+A kind is a value that says what is different. The pages and actions are the same for all of them
+(`pages/objects.py`).
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from gpupool.console.parts.action import Checked, Done, Question
+from gpupool.console.parts.table import Column, RowAction, TableView
+from gpupool.console.rights import Right
+from gpupool.console.visit import Visit
+from kubeclient.objects import Obj
+from kubeclient.resources import Resource
+
+
+class Named(Protocol):
+    """What the rows of all kinds have."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def labels(self) -> tuple[tuple[str, str], ...]: ...
+    @property
+    def created(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=Named)
+
+
+def _always(_: Any) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Doing:
+    """Something that can be done to an object; an Action, without what its kind knows."""
+
+    key: str  # the end of its address
+    label: str
+    rights: Callable[[str], tuple[Right, ...]]  # by the object's namespace
+    ask: Callable[[Visit], Awaitable[Question]]
+    do: Callable[[Visit, Mapping[str, str]], Awaitable[Done | Checked]]
+    fits: Callable[[Any], bool] = _always  # to the row of an object
+    is_dangerous: bool = False
+    template: str = "action.html"
+
+    @property
+    def is_page(self) -> bool:
+        """Too large for a dialogue."""
+        return self.template != "action.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of an object's page."""
+
+    key: str
+    title: str
+    table: TableView | None = None
+    note: str = ""  # in place of a table
+    texts: tuple[tuple[str, str], ...] = ()  # names and what is in them
+    actions: tuple[RowAction, ...] = ()
+
+
+async def _no_sections(_visit: Visit, _obj: Obj, _row: Any) -> tuple[Section, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Kind(Generic[Row]):
+    resource: Resource
+    title: str  # of the list
+    row: Callable[[Obj], Row]
+    sentence: Callable[[Visit, list[Row]], str]  # about all of them
+    state: Callable[[Visit, Row], str]  # about one of them
+    columns: Callable[[Visit], tuple[Column[Row], ...]]  # beside name, namespace and age
+    words: Callable[[Row], str]  # what the search looks at, beside name and namespace
+    doings: tuple[Doing, ...]
+    creates: Callable[[Visit], tuple[RowAction, ...]]
+    sections: Callable[[Visit, Obj, Row], Awaitable[tuple[Section, ...]]] = _no_sections
+    has_yaml: bool = True  # on its page
+    # What the list itself says of an object, of those that `doings` has; all if it is None.
+    in_list: frozenset[str] | None = None
+
+    @property
+    def path(self) -> str:
+        return self.resource.plural
