@@ -42,6 +42,7 @@ from localkube.kubelet.settings import PROCESS, TIMER, FleetSettings
 from localkube.kubelet.streams import PodStreams
 from localkube.kubelet.usage import Usage, UsageWatch
 from localkube.kubelet.volumes import Objects, Storage, sweep_storage
+from localkube.new_tasks import add_task
 from localkube.node_streams import NodeStreams
 from localkube.removal import remove_tree
 from localkube.supervision import Program, Supervisor
@@ -82,7 +83,7 @@ class _Live:
     def keep(self, part: str, program: Program) -> None:
         """Runs the part for as long as the fleet."""
         kept = self.supervisor.keep(f"kubelet/{part}", program)
-        self.tasks.create_task(kept, name=f"kubelet-{part}")
+        add_task(self.tasks, kept, f"kubelet-{part}")
 
 
 class Fleet:
@@ -282,7 +283,7 @@ class Fleet:
         live.keeper.remove_node(node.name)
         live.devices.remove(node.name)
         for path in set_aside(self._settings.directory, node.name):
-            live.tasks.create_task(asyncio.to_thread(remove_tree, path), name="node-clear")
+            add_task(live.tasks, asyncio.to_thread(remove_tree, path), "node-clear")
 
 
 async def _api_address(kube: Kube) -> tuple[str, int]:

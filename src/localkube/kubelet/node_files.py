@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
-from localkube.removal import remove_tree
-
 
 def make_private(directory: Path) -> Path:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -59,23 +57,29 @@ def node_hardware(directory: Path, name: str) -> Path:
 def set_aside(directory: Path, name: str) -> list[Path]:
     """Renames the directories of a node that is gone, so that a new node of the same name can start
     at once; returns them for deletion."""
+    return _renamed(directory / kind / _number(name) for kind in (_DISKS, _HARDWARE))
+
+
+def node_directories(directory: Path) -> list[Path]:
+    """Of all nodes, also of those that are gone."""
+    kinds = (make_private(directory / kind) for kind in (_DISKS, _HARDWARE))
+    return [path for kind in kinds for path in kind.iterdir()]
+
+
+def set_aside_all_but(paths: Iterable[Path], names: Iterable[str]) -> list[Path]:
+    """Those of `paths` that belong to none of these nodes, renamed, for deletion."""
+    known = {_number(name) for name in names}
+    return _renamed(path for path in paths if path.name not in known)
+
+
+def _renamed(paths: Iterable[Path]) -> list[Path]:
     aside = []
-    for kind in (_DISKS, _HARDWARE):
-        path = directory / kind / _number(name)
+    for path in paths:
         gone = path.with_name(f"gone-{os.urandom(8).hex()}")
         with contextlib.suppress(FileNotFoundError):
             path.rename(gone)
             aside.append(gone)
     return aside
-
-
-def sweep(directory: Path, names: Iterable[str]) -> None:
-    """Deletes the directories of nodes that no longer exist."""
-    known = {_number(name) for name in names}
-    for kind in (_DISKS, _HARDWARE):
-        for path in make_private(directory / kind).iterdir():
-            if path.name not in known:
-                remove_tree(path)
 
 
 def _number(name: str) -> str:

@@ -29,6 +29,7 @@ from localkube.kubelet.settings import FleetSettings
 from localkube.kubelet.state import Exit, Pod, Problem, Role, Stage
 from localkube.kubelet.volume_files import BadVolume
 from localkube.kubelet.volumes import Volumes
+from localkube.new_tasks import add_task
 from localkube.removal import remove_tree
 
 _Given = TypeVarTuple("_Given")
@@ -223,7 +224,7 @@ class ProcessRuntime:
             except Exception:  # a bug about one container must not stop all nodes
                 log.exception("container not handled")
 
-        return self.tasks.create_task(guarded(), name=name)
+        return add_task(self.tasks, guarded(), name)
 
     async def _start(self, pod: Pod, index: int, obj: Obj) -> None:
         container = pod.containers[index]

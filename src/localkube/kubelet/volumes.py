@@ -33,7 +33,12 @@ from localkube.kubelet.beneath import (
 )
 from localkube.kubelet.environment import BadConfig, field_of, resource_of
 from localkube.kubelet.node import LocalNode
-from localkube.kubelet.node_files import make_private, node_disk, sweep
+from localkube.kubelet.node_files import (
+    make_private,
+    node_directories,
+    node_disk,
+    set_aside_all_but,
+)
 from localkube.kubelet.state import Pod
 from localkube.kubelet.volume_files import (
     BadVolume,
@@ -139,13 +144,16 @@ async def make_volumes(
 
 
 async def sweep_storage(storage: Storage, nodes: Iterable[str]) -> None:
-    """Deletes the directories of nodes and persistent volumes that no longer exist."""
-    await asyncio.to_thread(sweep, storage.directory, frozenset(nodes))
+    """Deletes the directories of nodes and persistent volumes that no longer exist. First it lists
+    the directories, and then asks what exists: nodes and volumes are made meanwhile."""
+    found = await asyncio.to_thread(node_directories, storage.directory)
+    gone = set_aside_all_but(found, nodes)
+    found = list(make_private(storage.directory / "volumes").iterdir())
     volumes = await storage.objects.kube.list(VOLUMES)
     known = {volume["metadata"]["uid"] for volume in volumes.items}
-    for path in make_private(storage.directory / "volumes").iterdir():
-        if path.name not in known:
-            await asyncio.to_thread(remove_tree, path)
+    gone += (path for path in found if path.name not in known)
+    for path in gone:
+        await asyncio.to_thread(remove_tree, path)
 
 
 async def _empty_dir(request: VolumeRequest) -> LocalVolume:

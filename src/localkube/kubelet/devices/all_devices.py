@@ -13,6 +13,7 @@ from localkube.kubelet.devices.grants import NameOf, device_requests
 from localkube.kubelet.devices.node_devices import NodeDevices, SocketDirectories
 from localkube.kubelet.devices.stock import Counts
 from localkube.kubelet.node_files import DEVICE_PLUGINS, POD_RESOURCES, node_disk
+from localkube.new_tasks import add_task
 from localkube.supervision import Supervisor
 
 _NOTHING = ContainerAllocateResponse()
@@ -41,14 +42,21 @@ class Devices:
         disk = node_disk(self._directory, node)
         # By descriptor: pods with a hostPath can replace every directory on the node's disk.
         held = [_directory(disk, path) for path in (DEVICE_PLUGINS, POD_RESOURCES)]
+        try:
+            self._run(node, held, changed)
+        except BaseException:
+            _close(held)
+            raise
+
+    def _run(self, node: str, held: list[int], changed: Callable[[], None]) -> None:
+        """Closes `held` when it ends."""
         directories = SocketDirectories(*(Path(path_of(descriptor)) for descriptor in held))
         devices = NodeDevices(directories, changed, self._name_of)
-        self._nodes[node] = devices
         # One node without devices, because of its directory or a socket, is no trouble of others.
         kept = self._supervisor.keep(f"kubelet/devices of {node}", devices.run)
-        task = self._tasks.create_task(kept, name="kubelet-devices")
+        task = add_task(self._tasks, kept, "kubelet-devices")
         task.add_done_callback(lambda _: _close(held))
-        self._running[node] = task
+        self._nodes[node], self._running[node] = devices, task
 
     def remove(self, node: str) -> None:
         if self._nodes.pop(node, None) is not None:

@@ -43,6 +43,7 @@ from localkube.kubelet.devices.grants import (
     merged,
 )
 from localkube.kubelet.devices.stock import GRACE_S, Counts, Stock
+from localkube.new_tasks import add_task
 
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _RESOURCE = re.compile(
@@ -154,7 +155,7 @@ class NodeDevices:
         if (request.resource_name, request.endpoint) in self._plugins:
             raise Refusal(f"device plugin already connected: {request.endpoint}")
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._tasks.create_task(self._follow(request, ready), name="device-plugin")
+        add_task(self._tasks, self._follow(request, ready), "device-plugin")
         if problem := await ready:
             raise Refusal(problem)
 
