@@ -38,8 +38,9 @@ INFO: dict[str, str | int] = {
     "node": "n1",
     "user": "ann",
 }
-SERIES = Series(Kind.CONTAINER, "research/trainer-x/main", 0, 36_000, 30_000, INFO)
+SERIES = Series(Kind.CONTAINER, "research/trainer-x/main", 0, 36_000, 6_000, INFO)
 TOLD = GOT._replace(told=4 * HOUR)
+IDLE = GOT._replace(told=4 * HOUR, idle=4 * HOUR)
 
 
 def report(**changes: object) -> Report:
@@ -50,7 +51,9 @@ def report(**changes: object) -> Report:
         [usage_of("<b>research</b>", GOT), usage_of("=cmd()", Sample(seen=1))],
         GOT,
         Points(3600, 0, (GOT, None, GOT)),
-        idle_pods([(SERIES, GOT._replace(told=4 * HOUR, idle=4 * HOUR))], {SERIES.name: 0.0}, 7200),
+        idle_pods(
+            [(SERIES, GOT._replace(told=4 * HOUR, idle=4 * HOUR))], {SERIES.name: 0.0}, 7200, 36_000
+        ),
         advices([(SERIES, TOLD)]),
     )
     return replace(made, **changes)  # type: ignore[arg-type]
@@ -98,16 +101,24 @@ def test_advice_follows_the_highest_peak_of_all_pods_of_a_workload() -> None:
         pytest.param(GOT._replace(told=4 * HOUR), 0, id="it worked"),
         pytest.param(GOT._replace(told=HOUR, idle=HOUR), 0, id="too little is known"),
         pytest.param(GOT._replace(told=4 * HOUR, idle=4 * HOUR), 8000, id="it is too young"),
+        pytest.param(IDLE._replace(seen=HOUR, given=HOUR // 2), 0, id="nobody looked for long"),
+        pytest.param(IDLE._replace(given=0, told=0, idle=0), 0, id="it has no card"),
     ],
 )
 def test_a_pod_is_not_called_idle_without_proof(sample: Sample, began_s: int) -> None:
-    assert idle_pods([(SERIES, sample)], {SERIES.name: float(began_s)}, 7200) == []
+    assert idle_pods([(SERIES, sample)], {SERIES.name: float(began_s)}, 7200, 36_000) == []
+
+
+def test_a_pod_that_worked_while_nobody_looked_is_not_idle() -> None:
+    worked = replace(SERIES, active_s=20_000)
+    assert idle_pods([(worked, IDLE)], {SERIES.name: 0.0}, 7200, 36_000) == []
+    assert idle_pods([(worked, IDLE)], {SERIES.name: 0.0}, 20_000, 36_000) != []
 
 
 def test_a_pod_that_is_gone_is_not_idle() -> None:
     idle = GOT._replace(told=4 * HOUR, idle=4 * HOUR)
-    assert idle_pods([(SERIES, idle)], {}, 7200) == []
-    assert len(idle_pods([(SERIES, idle)], {SERIES.name: 0.0}, 7200)) == 1
+    assert idle_pods([(SERIES, idle)], {}, 7200, 36_000) == []
+    assert len(idle_pods([(SERIES, idle)], {SERIES.name: 0.0}, 7200, 36_000)) == 1
 
 
 def test_the_text_says_what_is_idle_and_what_would_do() -> None:

@@ -118,7 +118,7 @@ def test_idle_pods_are_found_exactly(day: Reader, hours: int) -> None:
         if pod.begin_s <= DAY_S < pod.end_s
     }
     sums = day.sums(Kind.CONTAINER, START + since)
-    found = idle_pods(sums.of, running, START + since)
+    found = idle_pods(sums.of, running, START + since, START + DAY_S)
     assert {each.pod for each in found} == expected
     assert expected  # the day has some
     for each in found:

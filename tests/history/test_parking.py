@@ -46,7 +46,8 @@ def test_to_zero_and_back_is_what_it_was_before(replicas: int | None, times: int
 def test_the_note_and_the_scale_are_one_write_of_this_version() -> None:
     change = to_zero(workload())
     assert isinstance(change, Change)
-    assert change.patch["metadata"] == {"resourceVersion": "7", "annotations": {NOTE: "3"}}
+    notes = {NOTE: "3", "gpupool.io/idle-warned": None}
+    assert change.patch["metadata"] == {"resourceVersion": "7", "annotations": notes}
     assert change.patch["spec"] == {"replicas": 0}
 
 
@@ -61,6 +62,12 @@ def test_a_workload_that_somebody_has_scaled_meanwhile_keeps_that() -> None:
     change = restored(workload(5, **{NOTE: "3"}))
     assert isinstance(change, Change)
     assert change.replicas == 5
+
+
+def test_a_workload_that_was_restored_by_kubectl_scale_can_be_scaled_to_zero_again() -> None:
+    change = to_zero(workload(5, **{NOTE: "3"}))
+    assert isinstance(change, Change)
+    assert change.patch["metadata"]["annotations"][NOTE] == "5"
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "many", "9999999", "٣"])

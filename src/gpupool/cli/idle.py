@@ -102,7 +102,9 @@ def command(
         prefix = f"{namespace}/" if namespace else ""
         sums = await history.sums(Kind.CONTAINER, now_s - idle_s, prefix=prefix)
         running = await running_containers(kube, namespace)
-        return idle_table(idle_pods(sums.of, running, int(now_s - idle_s)), idle_s, now_s)
+        return idle_table(
+            idle_pods(sums.of, running, int(now_s - idle_s), int(now_s)), idle_s, now_s
+        )
 
     output.show(ask_history(work, collector, **where))
 
@@ -120,7 +122,7 @@ def _scaled(zero: str, namespace: str, idle_s: int, collector: str, where: dict[
         pods = (await kube.list(PODS, namespace)).items
         held = [each for pod in pods for each in pod_facts(pod) if each.until_ms is None]
         running = {f"{h.namespace}/{h.pod}/{h.container}": h.from_ms / 1000 for h in held}
-        idle = idle_pods(sums.of, running, int(now_s - idle_s))
+        idle = idle_pods(sums.of, running, int(now_s - idle_s), int(now_s))
         own = [
             name
             for name, h in zip(running, held, strict=True)

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpupool.history.parking import KINDS, Change, No, restored, to_zero
-from kubeclient.resources import DEPLOYMENTS, STATEFUL_SETS, Resource
+from gpupool.history.parking import RESOURCES, Change, No, restored, to_zero
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
     from gpupool.history.usage import IdlePod
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
-
-_RESOURCES: dict[str, Resource] = dict(zip(KINDS, (DEPLOYMENTS, STATEFUL_SETS), strict=True))
+    from kubeclient.resources import Resource
 
 
 async def scale_to_zero(
@@ -41,7 +39,7 @@ async def restore(kube: "Kube", name: str, namespace: str) -> str:
 
 async def _change(
     kube: "Kube",
-    resource: Resource,
+    resource: "Resource",
     names: tuple[str, str, str],
     change: "Callable[[Obj], Change | No]",
 ) -> int:
@@ -53,11 +51,11 @@ async def _change(
     return found.replicas
 
 
-def _parsed(name: str) -> tuple[Resource, str]:
+def _parsed(name: str) -> "tuple[Resource, str]":
     kind, _, short = name.partition("/")
-    resource = {known.lower(): found for known, found in _RESOURCES.items()}.get(kind.lower())
+    resource = {known.lower(): found for known, found in RESOURCES.items()}.get(kind.lower())
     if resource is None or not short:
-        wanted = " or ".join(f"{known}/NAME" for known in KINDS)
+        wanted = " or ".join(f"{known}/NAME" for known in RESOURCES)
         raise click.ClickException(
             f'Wanted {wanted}, found "{name}": nothing else can be restored.'
         )

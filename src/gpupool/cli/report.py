@@ -109,6 +109,6 @@ async def made(kube: "Kube", history: "History", by: str, since_s: int, idle_s: 
         sorted((usage_of(s.name, x) for s, x in sums.of), key=lambda u: (-u.given, u.name)),
         total.of[0][1] if total.of else None,
         await history.points(Kind.CLUSTER, "", since),
-        idle_pods(recent.of, running, int(now_s - idle_s)),
+        idle_pods(recent.of, running, int(now_s - idle_s), int(now_s)),
         advices(containers.of),
     )

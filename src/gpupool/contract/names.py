@@ -43,6 +43,11 @@ ANNOTATION_AVOIDED_UUIDS = "gpupool.io/avoid-card-uuids"
 LABEL_USER = "gpupool.io/user"
 # On a workload that was scaled to zero because it was idle: how many replicas it had.
 ANNOTATION_IDLE_REPLICAS = "gpupool.io/idle-replicas"
+# On a workload: since when its users know that it will be scaled to zero.
+ANNOTATION_IDLE_WARNED = "gpupool.io/idle-warned"
+# On a workload, the template of its pods, or a namespace: nobody scales it to zero by himself. Only
+# "false" means no: whoever has set anything else wanted to be left alone.
+LABEL_KEEP_IDLE = "gpupool.io/keep-idle"
 
 # Written by the agent about the cards of its node.
 LABEL_NVIDIA_COUNT = "aliyun.accelerator/nvidia_count"

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from gpupool.contract.names import AGENT_NAMESPACE
@@ -59,6 +59,10 @@ class Watched:
         else:
             self._pods.pop(key, None)
 
+    def held(self) -> list[Held]:
+        """Containers that ask for cards and have not ended."""
+        return [each for held in self._pods.values() for each in held if each.until_ms is None]
+
     def moment(self, at_s: float, read: Readings) -> Moment:
         found = read.by_node
         return Moment(
@@ -71,9 +75,14 @@ class Watched:
 
 
 async def collect(
-    kube: Kube, store: Store, settings: CollectorSettings, asks: Kube | None = None
+    kube: Kube,
+    store: Store,
+    settings: CollectorSettings,
+    asks: Kube | None = None,
+    beside: Callable[[Watched], Awaitable[None]] | None = None,
 ) -> None:
-    """Runs until it is cancelled. `asks`: the client that asks the agents, if it is another one."""
+    """Runs until it is cancelled. `asks`: the client that asks the agents, if it is another one.
+    `beside`: what else runs as long as this, and reads what is watched."""
     watched = Watched()
     mirrors = [Mirror(kube, NODES), Mirror(kube, PODS)]
     mirrors[0].on_change(watched.node)
@@ -82,7 +91,10 @@ async def collect(
     try:
         for mirror in mirrors:
             await mirror.wait_synced()
-        await _follow(asks or kube, store, settings, watched)
+        await asyncio.gather(
+            _follow(asks or kube, store, settings, watched),
+            *([beside(watched)] if beside is not None else []),
+        )
     finally:
         for task in tasks:
             task.cancel()

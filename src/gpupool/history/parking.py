@@ -6,10 +6,12 @@ without replicas whose number nobody knows. What cannot be restored is not touch
 
 from dataclasses import dataclass
 
-from gpupool.contract.names import ANNOTATION_IDLE_REPLICAS
+from gpupool.contract.names import ANNOTATION_IDLE_REPLICAS, ANNOTATION_IDLE_WARNED
 from kubeclient.objects import Obj
+from kubeclient.resources import DEPLOYMENTS, STATEFUL_SETS
 
-KINDS = ("Deployment", "StatefulSet")  # others have no replicas that come back the same
+# By kind. Others have no replicas that come back the same.
+RESOURCES = {resource.kind: resource for resource in (DEPLOYMENTS, STATEFUL_SETS)}
 _MOST_DIGITS = 6
 
 
@@ -28,11 +30,10 @@ def to_zero(workload: Obj) -> Change | No:
     metadata, spec = workload["metadata"], workload.get("spec") or {}
     if any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()):
         return No("another object controls it, and would undo the change")
-    if ANNOTATION_IDLE_REPLICAS in (metadata.get("annotations") or {}):
-        return No(f"it has the annotation {ANNOTATION_IDLE_REPLICAS} already: restore it first")
     replicas = spec.get("replicas", 1)
     if not isinstance(replicas, int) or replicas < 1:
         return No("it has no replicas")
+    # If there is an older note, somebody has scaled it since: it is not needed any more.
     return Change(_patch(metadata, str(replicas), 0), replicas)
 
 
@@ -53,7 +54,7 @@ def _patch(metadata: Obj, note: str | None, replicas: int) -> Obj:
     return {
         "metadata": {
             "resourceVersion": metadata["resourceVersion"],
-            "annotations": {ANNOTATION_IDLE_REPLICAS: note},
+            "annotations": {ANNOTATION_IDLE_REPLICAS: note, ANNOTATION_IDLE_WARNED: None},
         },
         "spec": {"replicas": replicas},
     }

@@ -14,6 +14,7 @@ _ROOM = 1.2
 _KNOWN = 0.8  # of the time that cards were held: less is too little to advise from
 _LEAST_S = 3600  # so long a workload must have run
 _IDLE_KNOWN = 0.9  # of the time in question: otherwise nobody knows whether a pod was idle
+_LATE_S = 120  # so old may the newest sample be
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,22 +143,27 @@ class IdlePod:
 
 
 def idle_pods(
-    containers: Iterable[tuple[Series, Sample]], running: Mapping[str, float], since_s: int
+    containers: Iterable[tuple[Series, Sample]],
+    running: Mapping[str, float],
+    since_s: int,
+    until_s: int,
 ) -> list[IdlePod]:
     """Containers that held cards since `since_s` and did not use them. `containers`: with their
-    sums since then. `running`: those that hold cards now, with the time since when."""
+    sums from then until now, `until_s`. `running`: those that hold cards now, with the time since
+    when."""
     found = []
     for series, sample in containers:
         began_s = running.get(series.name)
-        # Held all the time, told nearly all the time, and whatever was told was idle.
-        if began_s is None or began_s > since_s or not sample.given:
+        if began_s is None or began_s > since_s:
             continue
-        if sample.told < _IDLE_KNOWN * sample.given or sample.idle < sample.told:
+        if not _all_idle(sample, until_s - since_s):
             continue
         namespace, pod, container = series.name.split("/", 2)
         info, active_s = series.info, series.active_s
         if active_s is not None and active_s < began_s:
             active_s = None  # of an earlier pod of this name
+        if active_s is not None and active_s > since_s:
+            continue  # it worked while nobody looked: the agent told so later
         found.append(
             IdlePod(
                 namespace,
@@ -174,6 +180,13 @@ def idle_pods(
             )
         )
     return sorted(found, key=lambda each: (-each.held_cards, each.since_s, each.pod))
+
+
+def _all_idle(sample: Sample, length_s: int) -> bool:
+    """Seen and told nearly all of the time, and whatever was told was idle."""
+    if not sample.given or sample.seen < _IDLE_KNOWN * 1000 * (length_s - _LATE_S):
+        return False
+    return sample.told >= _IDLE_KNOWN * sample.given and sample.idle >= sample.told
 
 
 def _number(info: Mapping[str, str | int], name: str) -> int:
