@@ -78,7 +78,7 @@ async def test_an_object_is_found_from_any_page_with_the_keyboard_alone(
             ("web-front", 0, "/pods/default/web-front"),
             ("web-", 1, "/pods/default/web-front"),  # web-back, web-front, web-service
             ("web-service", 0, "/services"),
-            ("cgpu-no", 0, "/pools"),
+            ("cgpu-no", 0, "/pools/cgpu-no-isolation"),
         ):
             await visitor.goes_to("/map")
             await page.press("k", 75, ctrl=True)

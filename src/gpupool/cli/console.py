@@ -13,6 +13,7 @@ from gpupool.cli.options import access_options
 from gpupool.cli.programs import default_kubeconfig, run_with_access
 
 if TYPE_CHECKING:
+    from gpupool.console.machines import MachineType
     from gpupool.console.model import Model
     from kubeclient.access import Access
     from kubeclient.client import Kube
@@ -50,7 +51,7 @@ def command(port: int, **where: str) -> None:
     serves_others = not where.get("kubeconfig") and is_pod(os.environ)
     key = "" if serves_others else secrets.token_urlsafe(16)
     samples = {name: path.read_text("utf-8") for name, path in known_examples().items()}
-    settings = ConsoleSettings(port, key, _cluster_name(where), samples)
+    settings = ConsoleSettings(port, key, _cluster_name(where), samples, _machines())
 
     def ready(listens_on: int) -> None:
         query = f"?key={settings.key}" if settings.key else ""
@@ -79,6 +80,22 @@ def _cluster_name(where: dict[str, str]) -> str:
     file = where.get("kubeconfig") or default_kubeconfig()
     found = where.get("context") or contexts_of(os.environ, file).current
     return found or "cluster"
+
+
+def _machines() -> "tuple[MachineType, ...]":
+    from gpupool.console.machines import MachineType
+    from gpupool.local.config.catalogue import catalogue
+
+    return tuple(
+        MachineType(
+            each.name,
+            each.vcpus,
+            each.memory_mib / 1024,
+            each.gpu.name if each.gpu else "",
+            each.gpu_count,
+        )
+        for each in catalogue().instance_types.values()
+    )
 
 
 def new_model() -> "Model":

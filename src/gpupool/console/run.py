@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from gpupool.console.machines import MachineType
 from gpupool.console.model import NewModel
 from gpupool.console.server import Console
 from gpupool.console.sign_in import AsUser, SignInMethods
@@ -20,6 +21,7 @@ class ConsoleSettings:
     key: str = ""  # the owner signs in with it; empty: visitors sign in with tokens only
     cluster: str = "cluster"  # its name, in addresses
     samples: Mapping[str, str] = field(default_factory=dict)  # manifests to begin with, by name
+    machines: tuple[MachineType, ...] = ()  # that node pools can be made of
 
 
 def by_token(access: Access) -> AsUser:
@@ -46,7 +48,7 @@ async def run_console(
     """Serves until cancelled. `ready` is called with the port. Raises CannotListen."""
     clock = asyncio.get_running_loop().time
     methods = SignInMethods(clock, settings.key, owner, as_user)
-    console = Console(methods, new_model, settings.cluster, settings.samples)
+    console = Console(methods, new_model, settings.cluster, settings.samples, settings.machines)
     try:
         async with serving(console.application(), Address(LOOPBACK, settings.port)) as address:
             ready(address.port)

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from gpupool.console import guard, sign_in
 from gpupool.console.answers import answer_action, frame_of, language, page_html
+from gpupool.console.machines import MachineType
 from gpupool.console.model import NewModel
 from gpupool.console.pages import ACTIONS, CHANNELS, PAGES, SHORT
 from gpupool.console.parts.action import Action
@@ -47,9 +48,11 @@ class Console:
         new_model: NewModel,
         cluster: str = "cluster",
         samples: Mapping[str, str] | None = None,
+        machines: tuple[MachineType, ...] = (),
     ) -> None:
         """`samples`: manifests to begin with, by name."""
         self._samples = samples or {}
+        self._machines = machines
         self._methods = methods
         self._cluster = cluster
         self.sessions = Sessions(methods.clock)
@@ -208,7 +211,8 @@ class Console:
     def _visit(self, request: web.Request, session: Session) -> Visit:
         names = {k: v for k, v in request.match_info.items() if k != "cluster"}
         translate = translator(language(request))
-        return Visit(session, self._cluster, translate, names, dict(request.query), self._samples)
+        query = dict(request.query)
+        return Visit(session, self._cluster, translate, names, query, self._samples, self._machines)
 
     # -- signing in and out --------------------------------------------------------------------
 

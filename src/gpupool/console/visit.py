@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 from gpupool.console.drain import Drain, drain_topic
 from gpupool.console.gpus import Overview
+from gpupool.console.machines import MachineType
 from gpupool.console.model import Model
 from gpupool.console.rights import Right
 from gpupool.console.sessions import Session
@@ -32,6 +33,7 @@ class Visit:
     names: Mapping[str, str]  # the parts of the address that are names: node, namespace
     query: Mapping[str, str]
     samples: Mapping[str, str]  # manifests to begin with, by name
+    machines: tuple[MachineType, ...] = ()  # that node pools can be made of
     read: dict[Topic, int] = field(default_factory=dict)  # with the count of changes so far
 
     @property

@@ -12,7 +12,7 @@ _PAGES = {
     "CronJob": "cronjobs",
 }
 # Kinds without a page of their own, and their lists.
-_LISTS = {"Service": "services", "NodePool": "pools"}
+_LISTS = {"Service": "services"}
 
 
 def address_of(visit: Visit, kind: str, namespace: str, name: str) -> str:
@@ -21,4 +21,6 @@ def address_of(visit: Visit, kind: str, namespace: str, name: str) -> str:
         return visit.link(_PAGES[kind], namespace, name)
     if kind == "Node":
         return visit.link("nodes", name)
+    if kind == "NodePool":
+        return visit.link("pools", name)
     return visit.link(_LISTS[kind], namespace=namespace, q=name) if kind in _LISTS else ""

@@ -26,7 +26,6 @@ _STATES = {
 async def _show(visit: Visit) -> Shown:
     t = visit.t
     rows = await visit.rows(NODES, node_row)
-    gpus = await _gpus(visit)
     ready = sum(row.is_ready for row in rows)
     sentence = t("{ready} of {all} nodes are ready.", ready=ready, all=len(rows))
     if cordoned := sum(row.is_cordoned for row in rows):
@@ -35,7 +34,7 @@ async def _show(visit: Visit) -> Shown:
         title=t("Nodes"),
         sentence=sentence,
         command="kubectl get nodes -o wide",
-        table=view(await _table(visit, gpus), rows, visit.query),
+        table=view(await node_table(visit), rows, visit.query),
     )
 
 
@@ -56,8 +55,8 @@ async def _uses(visit: Visit) -> Callable[[NodeRow], NodeUse | None]:
     return lambda row: node_use(model.cluster, row.name)
 
 
-async def _table(visit: Visit, gpus: Mapping[str, NodeView]) -> Table[NodeRow]:
-    t, use = visit.t, await _uses(visit)
+async def node_table(visit: Visit) -> Table[NodeRow]:
+    t, use, gpus = visit.t, await _uses(visit), await _gpus(visit)
     lacks = await visit.lacks(Right("patch", NODES))
     lacks_drain = await visit.lacks(*DRAIN_RIGHTS)
 

@@ -1,24 +1,45 @@
-"""What can be done to node pools: create with the fields of the document, scale out, delete."""
+"""What can be done to node pools: create, edit, scale out, delete."""
 
-import re
 from collections.abc import Callable, Mapping
 
+import yaml
+
+from gpupool.console.machines import offered_types
+from gpupool.console.pages.pool_form import (
+    changes,
+    check_count,
+    count_field,
+    new_fields,
+    new_pool_name,
+    spec_fields,
+    spec_of,
+    start_of,
+)
+from gpupool.console.pages.pool_sync import most_synced, sync_nodes
 from gpupool.console.parts.action import Action, Done, Question
-from gpupool.console.parts.form import Field, FieldKind, Invalid
-from gpupool.console.parts.lines import labels_of, lines_of, tags_of, taints_of
+from gpupool.console.parts.form import Field, FieldKind
 from gpupool.console.rights import Right
 from gpupool.console.rows.pools import NODE_POOLS
 from gpupool.console.visit import Visit
-from gpupool.contract.names import LABEL_CGPU, LABEL_CGPU_NO_ISOLATION
+from kubeclient.errors import KubeError
 from kubeclient.objects import Obj
+from kubeclient.resources import CRDS
 
-_SYSTEMS = ("CentOS 7.x", "Alibaba Cloud Linux 2.x")
-_MOST_NODES = 100_000
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-# The two pools of the document about shared GPUs.
-_PRESETS: Mapping[str, Mapping[str, str]] = {
-    "cgpu": {LABEL_CGPU: "true", LABEL_CGPU_NO_ISOLATION: "false"},
-    "cgpu-no-isolation": {LABEL_CGPU: "true", LABEL_CGPU_NO_ISOLATION: "true"},
+_EXAMPLE: Obj = {
+    "apiVersion": NODE_POOLS.api_version,
+    "kind": NODE_POOLS.kind,
+    "metadata": {"name": "NAME"},
+    "spec": {
+        "count": 1,
+        "instanceType": "TYPE",
+        "os": "CentOS 7.x",
+        "labels": {"KEY": "VALUE"},
+        "taints": [{"key": "KEY", "value": "VALUE", "effect": "NoSchedule"}],
+        "tags": {"KEY": "VALUE"},
+        "resourceGroup": "GROUP",
+        "managed": False,
+        "autoscaling": {"min": 0, "max": 4},
+    },
 }
 
 
@@ -26,68 +47,87 @@ def _right(verb: str) -> Callable[[Visit], tuple[Right, ...]]:
     return lambda _: (Right(verb, NODE_POOLS),)
 
 
+async def _types(visit: Visit) -> tuple[tuple[str, str], ...]:
+    """Those of the cluster: its file may have named more than the catalogue has."""
+    known = {each.name: each for each in visit.machines}
+    names = tuple(known)
+    try:
+        crd = await visit.kube.get(CRDS, f"{NODE_POOLS.plural}.{NODE_POOLS.group}")
+        schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        names = tuple(schema["properties"]["spec"]["properties"]["instanceType"]["enum"])
+    except (KubeError, KeyError, IndexError):
+        pass  # not to be seen by everybody: then the catalogue is offered
+    return offered_types(visit.t, known, names)
+
+
 async def _ask_create(visit: Visit) -> Question:
-    t = visit.t
-    preset = visit.query.get("preset", "")
-    labels = _PRESETS.get(preset, {})
-    text = FieldKind.LINES
-    name = preset if labels else ""
+    t, start = visit.t, start_of(visit.query)
+    title = t("Create node pool")
+    if start.is_managed:
+        title = t("Create managed node pool")
+    elif start.is_scaling:
+        title = t("Configure auto scaling")
+    example = yaml.safe_dump(_EXAMPLE, sort_keys=False)
     return Question(
-        title=t("Create node pool"),
+        title=title,
         button=t("Create node pool"),
-        fields=(
-            Field("name", t("Node pool name"), value=name, is_required=True, longest=63),
-            Field(
-                "count",
-                t("Nodes"),
-                FieldKind.NUMBER,
-                help=t("May be 0: nodes can be added later."),
-                value="1",
-                is_required=True,
-                least=0,
-                most=_MOST_NODES,
-            ),
-            Field("type", t("Instance type"), value="ecs.gn6v-c8g1.2xlarge", is_required=True),
-            Field(
-                "os",
-                t("Operating system"),
-                FieldKind.CHOICE,
-                value=_SYSTEMS[1] if labels else _SYSTEMS[0],
-                choices=tuple((each, each) for each in _SYSTEMS),
-            ),
-            Field(
-                "labels", t("Node labels"), text, t("One in a line: key=value"), lines_of(labels)
-            ),
-            Field("tags", t("ECS tags"), text, t("One in a line: key=value")),
-            Field("group", t("Resource group"), longest=128),
-            Field("taints", t("Taints"), text, t("One in a line: key=value:NoSchedule")),
-        ),
-        command="kubectl apply -f POOL.yaml",
+        fields=new_fields(t, start, await _types(visit)),
+        command=f"kubectl apply -f - <<EOF\n{example}EOF",
     )
 
 
 async def _create(visit: Visit, values: Mapping[str, str]) -> Done:
-    t = visit.t
-    if not _NAME.fullmatch(values["name"]):
-        raise Invalid({"name": t("Wanted small letters, digits and hyphens.")})
-    spec: Obj = {
-        "count": int(values["count"]),
-        "instanceType": values["type"],
-        "os": values["os"],
-        "labels": labels_of(t, "labels", values["labels"]),
-        "tags": tags_of(t, "tags", values["tags"]),
-        "taints": taints_of(t, "taints", values["taints"]),
-    }
-    if values["group"]:
-        spec["resourceGroup"] = values["group"]
+    t, name = visit.t, new_pool_name(visit.t, values["name"])
+    spec = spec_of(t, values)
+    check_count(t, int(values["count"]), spec)
+    spec = {"count": int(values["count"]), "instanceType": values["type"], **spec}
     pool: Obj = {
         "apiVersion": NODE_POOLS.api_version,
         "kind": NODE_POOLS.kind,
-        "metadata": {"name": values["name"]},
-        "spec": {key: value for key, value in spec.items() if value not in ({}, [])},
+        "metadata": {"name": name},
+        "spec": {key: value for key, value in spec.items() if value is not None},
     }
     await visit.kube.create(NODE_POOLS, pool)
-    return Done(visit.link("pools"), t("Node pool {name} is being created.", name=values["name"]))
+    return Done(visit.link("pools"), t("Node pool {name} is being created.", name=name))
+
+
+async def _ask_edit(visit: Visit) -> Question:
+    t, name = visit.t, visit.names["pool"]
+    pool = await visit.kube.get(NODE_POOLS, name)
+    return Question(
+        title=t("Edit node pool {name}", name=name),
+        sentence=t("What you change holds for nodes that are made from now on."),
+        button=t("Save"),
+        fields=(
+            *spec_fields(t, pool["spec"]),
+            Field(
+                "sync",
+                t("Also set labels and taints of the nodes that are there"),
+                FieldKind.CHECK,
+                value="yes",
+            ),
+        ),
+        command=f"kubectl edit nodepool {name}",
+    )
+
+
+async def _edit(visit: Visit, values: Mapping[str, str]) -> Done:
+    t, name = visit.t, visit.names["pool"]
+    pool = await visit.kube.get(NODE_POOLS, name)
+    before, after = pool["spec"], spec_of(t, values)
+    check_count(t, before.get("count", 1), after)
+    if values["sync"]:
+        await most_synced(visit, name)
+    patch = {
+        "metadata": {"resourceVersion": pool["metadata"]["resourceVersion"]},
+        "spec": changes(before, after),
+    }
+    await visit.kube.patch(NODE_POOLS.path(name=name), patch)
+    words = t("Node pool {name} is changed.", name=name)
+    if values["sync"]:
+        count = await sync_nodes(visit, name, before, after)
+        words += " " + t("Nodes changed: {count}.", count=count)
+    return Done(visit.link("pools", name), words)
 
 
 async def _ask_scale(visit: Visit) -> Question:
@@ -96,23 +136,15 @@ async def _ask_scale(visit: Visit) -> Question:
     return Question(
         title=t("Scale out node pool {name}", name=name),
         button=t("Scale out"),
-        fields=(
-            Field(
-                "count",
-                t("Nodes wanted"),
-                FieldKind.NUMBER,
-                value=str(pool["spec"].get("count", 1)),
-                is_required=True,
-                least=0,
-                most=_MOST_NODES,
-            ),
-        ),
+        fields=(count_field(t("Nodes wanted"), pool["spec"].get("count", 1)),),
         command=f"kubectl scale nodepool {name} --replicas=N",
     )
 
 
 async def _scale(visit: Visit, values: Mapping[str, str]) -> Done:
     name, count = visit.names["pool"], int(values["count"])
+    pool = await visit.kube.get(NODE_POOLS, name)
+    check_count(visit.t, count, pool["spec"])
     await visit.kube.patch(NODE_POOLS.path(name=name), {"spec": {"count": count}})
     words = visit.t("Node pool {name} is to have {count} nodes.", name=name, count=count)
     return Done(visit.link("pools"), words)
@@ -137,7 +169,8 @@ async def _delete(visit: Visit, _: Mapping[str, str]) -> Done:
 
 
 ACTIONS = (
-    Action("pools/create", "pools", _right("create"), _ask_create, _create),
+    Action("create/pool", "pools", _right("create"), _ask_create, _create),
+    Action("pools/{pool}/edit", "pools", _right("patch"), _ask_edit, _edit),
     Action("pools/{pool}/scale", "pools", _right("patch"), _ask_scale, _scale),
     Action("pools/{pool}/delete", "pools", _right("delete"), _ask_delete, _delete),
 )

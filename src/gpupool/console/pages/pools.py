@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 
+from gpupool.console.pages.pool_form import PRESETS
 from gpupool.console.parts.cells import Age, Level, Link, Several, State, Text
 from gpupool.console.parts.page import Page, Shown
-from gpupool.console.parts.table import Column, RowAction, Table, view
+from gpupool.console.parts.table import Choice, Column, RowAction, Table, view
 from gpupool.console.rights import Right
 from gpupool.console.rows.nodes import NodeRow, node_row
 from gpupool.console.rows.pools import NODE_POOLS, PoolRow, pool_row
@@ -30,9 +31,9 @@ async def _show(visit: Visit) -> Shown:
     return Shown(
         title=t("Node pools"),
         sentence=t("{active} of {all} node pools are active.", active=active, all=len(rows)),
-        actions=_creations(visit, may_create),
+        actions=_creations(visit, may_create, {row.name for row in rows}),
         command="kubectl get nodepools",
-        table=view(await _table(visit, may_create), rows, visit.query),
+        table=view(await _table(visit, may_create, rows), rows, visit.query),
     )
 
 
@@ -45,16 +46,36 @@ async def has_pools(visit: Visit) -> bool:
     return True
 
 
-def _creations(visit: Visit, lacks: str) -> tuple[RowAction, ...]:
-    """The document makes these two pools: each is one click, and can be changed before."""
+def _creations(visit: Visit, lacks: str, there: set[str]) -> tuple[RowAction, ...]:
+    """The document makes the two preset pools: each is one click, and can be changed before."""
     t = visit.t
-    presets = ("cgpu", "cgpu-no-isolation")
+    kinds = (
+        (t("Create node pool"), ""),
+        (t("Create managed node pool"), "managed"),
+        (t("Configure auto scaling"), "scaling"),
+    )
+    presets = [each for each in PRESETS if each not in there]
     return (
-        RowAction(t("Create node pool"), visit.link("pools", "create"), lacks),
         *(
-            RowAction(f"+ {each}", visit.link("pools", "create", preset=each), lacks)
+            RowAction(words, visit.link("create", "pool", kind=each), lacks)
+            for words, each in kinds
+        ),
+        *(
+            RowAction(f"+ {each}", visit.link("create", "pool", preset=each), lacks)
             for each in presets
         ),
+    )
+
+
+async def pool_buttons(visit: Visit, name: str) -> tuple[RowAction, ...]:
+    t = visit.t
+    may_change = await visit.lacks(Right("patch", NODE_POOLS))
+    may_delete = await visit.lacks(Right("delete", NODE_POOLS))
+    delete = visit.link("pools", name, "delete")
+    return (
+        RowAction(t("Scale out"), visit.link("pools", name, "scale"), may_change),
+        RowAction(t("Edit"), visit.link("pools", name, "edit"), may_change),
+        RowAction(t("Delete"), delete, may_delete, is_dangerous=True),
     )
 
 
@@ -71,7 +92,7 @@ async def _by_label(visit: Visit) -> Shown:
             "This cluster has no NodePool objects: pools are a label of nodes, and are only shown."
         ),
         command="kubectl get nodes -L node.gpupool.io/pool",
-        table=view(await _table(visit, None), rows, visit.query),
+        table=view(await _table(visit, None, rows), rows, visit.query),
     )
 
 
@@ -93,32 +114,21 @@ def _labelled(name: str, nodes: list[NodeRow]) -> PoolRow:
     )
 
 
-async def _table(visit: Visit, may_create: str | None) -> Table[PoolRow]:
+async def _table(visit: Visit, may_create: str | None, rows: list[PoolRow]) -> Table[PoolRow]:
     """`may_create`: why the visitor may not create pools; None: there are none to create."""
     t = visit.t
-    may_scale = await visit.lacks(Right("patch", NODE_POOLS)) if may_create is not None else ""
-    may_delete = await visit.lacks(Right("delete", NODE_POOLS)) if may_create is not None else ""
+    is_kind = may_create is not None
+    buttons = {row.name: await pool_buttons(visit, row.name) for row in rows} if is_kind else {}
 
-    def actions(row: PoolRow) -> tuple[RowAction, ...]:
-        if may_create is None:
-            return ()
-        return (
-            RowAction(t("Scale out"), visit.link("pools", row.name, "scale"), may_scale),
-            RowAction(
-                t("Delete"), visit.link("pools", row.name, "delete"), may_delete, is_dangerous=True
-            ),
-        )
+    def link(row: PoolRow) -> Link:
+        href = visit.link("pools", row.name) if is_kind else visit.link("nodes", pool=row.name)
+        return Link(row.name, href)
 
     return Table(
         columns=(
-            Column(
-                "name",
-                t("Name"),
-                lambda row: Link(row.name, visit.link("nodes", pool=row.name)),
-                lambda row: row.name,
-            ),
-            Column("state", t("State"), lambda row: _state(t, row), lambda row: row.phase),
-            Column("type", t("Type"), lambda row: Text(_type(t, row))),
+            Column("name", t("Name"), link, lambda row: row.name),
+            Column("state", t("State"), lambda row: pool_state(t, row), lambda row: row.phase),
+            Column("type", t("Type"), lambda row: Text(pool_type(t, row))),
             Column(
                 "instance",
                 t("Instance type"),
@@ -127,7 +137,7 @@ async def _table(visit: Visit, may_create: str | None) -> Table[PoolRow]:
             Column(
                 "nodes",
                 t("Nodes (ready/wanted)"),
-                lambda row: Text(f"{row.ready}/{row.wanted}"),
+                lambda row: Link(f"{row.ready}/{row.wanted}", visit.link("nodes", pool=row.name)),
                 lambda row: row.wanted,
             ),
             Column("labels", t("Labels"), _labels),
@@ -135,13 +145,21 @@ async def _table(visit: Visit, may_create: str | None) -> Table[PoolRow]:
         ),
         key=lambda row: row.name,
         words=lambda row: f"{row.name} {row.instance_type} {row.os}",
-        actions=actions,
+        actions=lambda row: buttons.get(row.name, ()),
         order="name",
         empty=t("There are no node pools."),
+        choices=(
+            Choice("state", t("State"), lambda row: row.phase, lambda value: _phase_word(t, value)),
+            Choice("instance", t("Instance type"), lambda row: row.instance_type),
+        ),
     )
 
 
-def _state(t: Translate, row: PoolRow) -> Several | Text:
+def _phase_word(t: Translate, phase: str) -> str:
+    return t(_PHASES.get(phase, (Level.PLAIN, phase))[1])
+
+
+def pool_state(t: Translate, row: PoolRow) -> Several | Text:
     if not row.phase:
         return Text("–")
     level, words = _PHASES.get(row.phase, (Level.PLAIN, row.phase))
@@ -149,7 +167,7 @@ def _state(t: Translate, row: PoolRow) -> Several | Text:
     return Several((state, Text(row.why))) if row.why else Several((state,))
 
 
-def _type(t: Translate, row: PoolRow) -> str:
+def pool_type(t: Translate, row: PoolRow) -> str:
     if row.scaling:
         return t("auto scaling {range}", range=row.scaling)
     return t("managed") if row.is_managed else t("custom")

@@ -26,6 +26,7 @@ class Field:
     least: int | None = None  # of a number
     most: int | None = None
     longest: int = 4096
+    rows: int = 8  # of a field with several lines
     # What is wrong with a text that is otherwise good; empty: nothing.
     check: Callable[[str], str] | None = None
 
