@@ -43,7 +43,7 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # a plugin
             place = made.relative_to(self.root)
             # Not in git.
             build_data["artifacts"] += [
-                f"{place}/{part}" for part in ("lib/*", "bin/*", "limiter/lib*")
+                f"{place}/{part}" for part in ("lib/*", "bin/*", "limiter/lib*", "engine/*")
             ]
         glibc = native.GLIBC.replace(".", "_")
         tags = ".".join(f"manylinux_{glibc}_{architecture}" for architecture in chosen)

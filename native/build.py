@@ -102,6 +102,12 @@ PRODUCTS = (
     Product(_DRIVER_PATH, (_STAND_IN,), (*_LIBRARY, f"-Wl,-soname,{DRIVER_PLACEHOLDER}")),
     _stand_in("libcuda.so.1"),
     _stand_in("libnvidia-ml.so.1"),
+    # Its numbers must be those of NumPy, which rounds after every operation.
+    Product(
+        "engine/libgpupool-engine.so",
+        ("engine",),
+        ("-shared", "-fPIC", "-lm", "-O3", "-ffp-contract=off"),
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""Cached verdicts against those of a cluster that is built from scratch."""
+"""Cached verdicts against those of a cluster that is built from scratch, compiled against not."""
 
 from dataclasses import replace
 
@@ -52,9 +52,9 @@ def placed(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Placement 
     return decision if isinstance(decision, Placement) else None
 
 
-def rebuilt(cluster: ClusterModel) -> ClusterModel:
+def rebuilt(cluster: ClusterModel, compiled: bool) -> ClusterModel:
     """The same nodes in the same order with the same pods, and an empty verdict cache."""
-    copy = ClusterModel()
+    copy = ClusterModel(compiled)
     copy.models |= cluster.models
     copy.machines |= cluster.machines
     for index in cluster.all_nodes().tolist():
@@ -64,10 +64,13 @@ def rebuilt(cluster: ClusterModel) -> ClusterModel:
     return copy
 
 
-@given(data=st.data(), policy=policies)
-@settings(deadline=None, max_examples=80)
-def test_cached_verdicts_equal_those_made_from_scratch(data: st.DataObject, policy: Policy) -> None:
-    cluster = ClusterModel()
+@given(data=st.data(), policy=policies, compiled=st.booleans())
+@settings(deadline=None, max_examples=120)
+def test_cached_verdicts_equal_those_made_from_scratch_by_the_other_twin(
+    data: st.DataObject, policy: Policy, compiled: bool
+) -> None:
+    """NumPy judges one of the two clusters, and the compiled kernel the other, if it was built."""
+    cluster = ClusterModel(compiled)
     for _ in range(4):
         cluster.set_node(data.draw(samples.themed_nodes("gpus")))
     shapes = data.draw(st.lists(samples.pods("gpus"), min_size=2, max_size=3))
@@ -84,7 +87,7 @@ def test_cached_verdicts_equal_those_made_from_scratch(data: st.DataObject, poli
             cluster.set_node(data.draw(samples.themed_nodes("gpus")))
         else:
             cluster.remove_node(data.draw(st.sampled_from(samples.NODE_NAMES)))
-        scratch = rebuilt(cluster)
+        scratch = rebuilt(cluster, not compiled)
         for pod in shapes:
             assert placed(cluster, pod, policy) == placed(scratch, pod, policy)
             if len(pod.gpus) <= 1:  # with several asks, `decide` also rules out nodes

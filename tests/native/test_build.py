@@ -13,7 +13,7 @@ MAX_LINES = 400
 _PT_TLS = 7
 PLACE = build.TARGET / platform.machine()
 LIBRARIES = ("lib/libcuda.so.1", "lib/libnvidia-ml.so.1")
-PRODUCTS = (*LIBRARIES, "bin/nvidia-smi")
+PRODUCTS = (*LIBRARIES, "bin/nvidia-smi", "engine/libgpupool-engine.so")
 
 
 def segment_types(elf: bytes) -> list[int]:

@@ -28,5 +28,6 @@ def test_a_wheel_has_its_platform_tag_and_contains_the_native_parts(tmp_path: Pa
             if "/_native/" in info.filename
         }
     assert {f"{machine}/bin/nvidia-smi", f"{machine}/lib/libcuda.so.1"} <= set(native)
+    assert f"{machine}/engine/libgpupool-engine.so" in native
     assert {name.partition("/")[0] for name in native} == {machine}
     assert native[f"{machine}/bin/nvidia-smi"] & stat.S_IXUSR

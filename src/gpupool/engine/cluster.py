@@ -44,8 +44,9 @@ _SPARE_SETS = 64  # sets of taints that no node has any more, beside as many as 
 
 
 class ClusterModel:
-    def __init__(self) -> None:
-        self.columns = Columns()
+    def __init__(self, compiled: bool = True) -> None:
+        """`compiled`: with `kernel.py`, where it was built. Decisions are the same without."""
+        self.columns = Columns(compiled)
         self.changes = ChangeLog()  # nodes that changed, or what is held on them
         self.node_changes = ChangeLog()  # nodes that changed themselves
         # By policy and shape of pods, the least recently used first: see `verdicts.py`.

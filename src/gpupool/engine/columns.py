@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpupool.core.ways import Ways
+from gpupool.engine.kernel import LIBRARY, ColumnsView
 from gpupool.engine.policies.policy import Ints
 
 Bools: TypeAlias = NDArray[np.bool_]
@@ -29,7 +30,10 @@ _FIRST_RESOURCES = ("", "cpu", "memory", "ephemeral-storage", "pods")
 
 
 class Columns:
-    def __init__(self) -> None:
+    def __init__(self, compiled: bool = True) -> None:
+        self.compiled = compiled and LIBRARY is not None
+        # The addresses of the arrays below; None: not made yet, or arrays are new since then.
+        self.view: ColumnsView | None = None
         self.size = _FIRST_NODES
         self.resource_rows = {name: row for row, name in enumerate(_FIRST_RESOURCES)}
         self.present: Bools = np.zeros(self.size, dtype=np.bool_)
@@ -79,6 +83,7 @@ class Columns:
             self.resource_rows |= {name: first + at for at, name in enumerate(new)}
             # A new array: readers must take `free` from here each time, and not keep it.
             self.free = np.vstack([self.free, _zeros(len(new), self.size, dtype=np.int64)])
+            self.view = None
 
     def model_number(self, model: str) -> int:
         return self.card_models.setdefault(model, len(self.card_models) + 1)
@@ -111,6 +116,7 @@ class Columns:
             filler = 1 if name == "card_total" else 0
             setattr(self, name, _grown(array, shape, filler))
         self.size = size
+        self.view = None
 
 
 def _zeros(*shape: int, dtype: Any = np.int32) -> Ints:

@@ -60,10 +60,9 @@ def decide(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Placement 
         return _first_that_works(
             cluster, pod, verdict, _ranked(cluster, pod, verdict.totals(policy), nodes)
         )
-    costs = verdict.totals(policy)
     while True:
-        node = int(costs.argmin())
-        if costs[node] == NEVER:
+        node = verdict.least(policy, cluster.columns)
+        if node < 0:
             return Unschedulable(cluster, pod)
         state = cluster.at(node)
         closed = closed_cards(pod, cluster, state) if pod.card_choice else NONE_CLOSED
@@ -72,7 +71,6 @@ def decide(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Placement 
             return Placement(state.node.name, allocation)
         # The filters let the node pass, but no set of cards fits all containers. Remember that in
         # the cache until the node changes, or every decision would search it again.
-        costs[node] = NEVER
         verdict.rule_out(node)
 
 

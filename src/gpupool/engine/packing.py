@@ -91,8 +91,8 @@ class Packing:
 
     def _renew_prices(self, cluster: ClusterModel) -> None:
         self._unpriced = 0
-        market, usable = self._market, self.policy.usable
-        if market is None or usable is None or not market.sets:
+        market = self._market
+        if market is None or not market.sets:
             return
         held = [
             (self._place_of(cluster, market, kind), pods) for kind, pods in cluster.running.items()
@@ -103,8 +103,7 @@ class Packing:
         running = np.zeros((len(market.sets) + 1, len(market.sizes)))
         if held:
             np.add.at(running, at, amounts)
-        parts = usable(cluster.columns)
-        free = free_of(cluster, parts, market.machines, market.sizes)
+        free = free_of(cluster, self.policy, market.machines, market.sizes)
         self.policy = replace(self.policy, prices=prices_of(market, running[:-1], free))
 
     def _place_of(self, cluster: ClusterModel, market: Market, kind: Kind) -> tuple[int, list[int]]:

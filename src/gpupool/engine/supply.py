@@ -3,7 +3,9 @@
 import numpy as np
 
 from gpupool.engine.cluster import ClusterModel
-from gpupool.engine.policies.policy import Ints
+from gpupool.engine.columns import Columns
+from gpupool.engine.kernel import LIBRARY, free_by_class, view_of
+from gpupool.engine.policies.policy import Ints, Policy
 from gpupool.engine.policies.scarcity import Floats, Machines
 
 
@@ -21,14 +23,22 @@ def machines_of(cluster: ClusterModel) -> Machines:
 
 
 def free_of(
-    cluster: ClusterModel, parts: Ints, machines: Machines, sizes: tuple[int, ...]
+    cluster: ClusterModel, policy: Policy, machines: Machines, sizes: tuple[int, ...]
 ) -> Floats:
-    """(M, Z): thousandths of cards, `parts` of each node; then, for each size, nodes with so many
+    """(M, Z): thousandths of cards that pods can use; then, for each size, nodes with so many
     untouched cards.
 
     A node counts twice for a size if it has twice as many.
     """
-    columns, count = cluster.columns, len(machines.cards)
+    columns, view = cluster.columns, view_of(cluster.columns)
+    if view is not None and policy.compiled is not None and LIBRARY is not None:
+        return free_by_class(LIBRARY, view, policy.compiled, sizes, len(machines.cards))
+    assert policy.usable is not None
+    return _free_of(columns, policy.usable(columns), len(machines.cards), sizes)
+
+
+def _free_of(columns: Columns, parts: Ints, count: int, sizes: tuple[int, ...]) -> Floats:
+    """`parts`: what pods can use of each node."""
     usable = columns.present & columns.has_cards
     at = columns.machine[usable]
     untouched = columns.whole_free[usable]

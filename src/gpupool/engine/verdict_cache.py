@@ -9,13 +9,15 @@ This is right as long as every change of a node or of what is held on it is appe
 `ClusterModel` is the only writer. Anything that changes columns without it makes verdicts stale.
 """
 
+from array import array
 from dataclasses import dataclass
 
 import numpy as np
 
 from gpupool.core.gpu import GpuAsk
 from gpupool.core.pods import PodRequest
-from gpupool.engine.columns import Bools
+from gpupool.engine.columns import Bools, Columns
+from gpupool.engine.kernel import LIBRARY, ShapeView
 from gpupool.engine.policies.policy import Ask, Ints, Policy
 
 NEVER = int(np.iinfo(np.int64).max)  # the cost of a node that cannot take the pod
@@ -42,12 +44,31 @@ class ShapeVerdict:
     changes: int  # valid up to this position of `ClusterModel.changes`
     node_changes: int  # `allowed` is valid up to this position of `ClusterModel.node_changes`
     has_soft_taints: bool = False  # some node has a PreferNoSchedule taint that is not tolerated
+    view: ShapeView | None = None  # for `kernel.py`; None: NumPy judges this shape
+    # The prices that were last used, and their address.
+    priced: tuple[Ints | None, int] = (None, 0)
 
     def totals(self, policy: Policy) -> Ints:
         """Costs with the prices of the day. Without prices these are the cached costs."""
         if policy.prices is None or not self.ask.cards:
             return self.costs
         return self.costs + policy.prices.table(self.ask.cards, self.milli).take(self.uses)
+
+    def least(self, policy: Policy, columns: Columns) -> int:
+        """The first node with the least cost and price; -1: none fits."""
+        view = columns.view
+        if self.view is None or view is None or LIBRARY is None:
+            totals = self.totals(policy)
+            node = int(totals.argmin())
+            return -1 if totals[node] == NEVER else node
+        prices = 0
+        if policy.prices is not None and self.ask.cards:
+            table = policy.prices.table(self.ask.cards, self.milli)
+            if table is not self.priced[0]:
+                self.priced = (table, table.ctypes.data)
+            prices = self.priced[1]
+        found: int = LIBRARY.least(view.address, self.view.address, prices)
+        return found
 
     def rule_out(self, node: int) -> None:
         self.costs[node] = NEVER
@@ -64,7 +85,7 @@ class ChangeLog:
     __slots__ = ("_dropped", "_entries")
 
     def __init__(self) -> None:
-        self._entries: list[int] = []
+        self._entries = array("q")
         self._dropped = 0
 
     @property
@@ -81,4 +102,12 @@ class ChangeLog:
     def since(self, position: int) -> list[int] | None:
         """The nodes that changed since `position`; None: those entries were dropped."""
         start = position - self._dropped
-        return self._entries[start:] if start >= 0 else None
+        return self._entries[start:].tolist() if start >= 0 else None
+
+    def address_since(self, position: int) -> tuple[int, int]:
+        """Where in memory the same nodes are, until the next append, and how many; (0, 0): None."""
+        start = position - self._dropped
+        if start < 0:
+            return 0, 0
+        address, count = self._entries.buffer_info()
+        return address + start * self._entries.itemsize, count - start

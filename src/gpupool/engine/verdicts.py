@@ -20,6 +20,7 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools, Columns
 from gpupool.engine.filters import OF_THE_NODE, host_ports, resources, volume_limits
 from gpupool.engine.filters.gpus import allows_mode, has_cards, has_shares, whole_cards
+from gpupool.engine.kernel import LIBRARY, ShapeView, view_of
 from gpupool.engine.kinds import ask_of
 from gpupool.engine.open_cards import open_columns
 from gpupool.engine.policies.policy import Ints, Policy
@@ -95,8 +96,32 @@ def _new_verdict(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Shap
     )
     nodes = cluster.all_nodes()
     _judge_nodes(cluster, verdict, nodes)
-    _judge(cluster, verdict, nodes[verdict.allowed[nodes]])
+    verdict.view = _view(verdict)
+    if not _judge_compiled(cluster, verdict, None):
+        _judge(cluster, verdict, nodes[verdict.allowed[nodes]])
     return verdict
+
+
+def _view(verdict: ShapeVerdict) -> ShapeView | None:
+    """None: `kernel.py` does not know all that this shape asks for."""
+    pod, compiled = verdict.pod, verdict.policy.compiled
+    if compiled is None or pod.card_choice is not None or pod.host_ports or pod.attached:
+        return None
+    shares = [(ask.units, ask.cards, ask.percent) for ask in verdict.shares]
+    arrays = (verdict.allowed, verdict.costs, verdict.uses)
+    return ShapeView(verdict.needs, shares, verdict.whole, verdict.ask, arrays, compiled)
+
+
+def _judge_compiled(cluster: ClusterModel, verdict: ShapeVerdict, since: int | None) -> bool:
+    """Judge the nodes that changed since this position, None: all; False: NumPy must do it."""
+    view = view_of(cluster.columns)
+    if view is None or verdict.view is None or LIBRARY is None:
+        return False
+    address, count = cluster.changes.address_since(since) if since is not None else (0, 0)
+    if not address or count > view.size:
+        address, count = view.all_nodes, view.size
+    LIBRARY.judge(view.address, verdict.view.address, address, count)
+    return True
 
 
 def _drop_old(cluster: ClusterModel) -> None:
@@ -116,8 +141,10 @@ def _catch_up(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
     # costs are renewed below.
     if verdict.node_changes != cluster.node_changes.position:
         _catch_up_with_nodes(cluster, verdict)
-    changed = cluster.changes.since(verdict.changes)
-    verdict.changes = position
+    since, verdict.changes = verdict.changes, position
+    if _judge_compiled(cluster, verdict, since):
+        return
+    changed = cluster.changes.since(since)
     # A log that is longer than the cluster lists nodes repeatedly: to judge all of them is not more
     # work. Nodes that are gone are not `allowed` and get the cost NEVER.
     if changed is None or len(changed) > cluster.columns.size:
@@ -145,6 +172,8 @@ def _catch_up_with_nodes(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
     if len(verdict.need) != len(cluster.columns.free):  # a node brought a new kind of resource
         verdict.need = resources.need_of(verdict.pod, cluster.columns)
         verdict.needs = resources.needs_in(verdict.need)
+        if verdict.view is not None:
+            verdict.view.set_needs(verdict.needs)
     present = cluster.columns.present
     if changed is None:
         verdict.allowed[:] = False

@@ -9,11 +9,13 @@ past. So the mean over several slightly different demands is taken.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpupool.engine.kernel import LIBRARY, cuts_by
 from gpupool.engine.policies.policy import WHOLE, Ints
 
 _MOST_STEPS = 256  # resolution of sizes: steps per card
@@ -88,15 +90,8 @@ def _best_cut(
     cuts: list[int], values: NDArray[np.float64], steps: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The most valuable cut of every length up to a card, and the pattern for a whole card."""
-    worth = [0.0] * (steps + 1)
-    taken = [-1] * (steps + 1)
-    priced = [(cut, value, at) for at, (cut, value) in enumerate(zip(cuts, values, strict=True))]
-    for length in range(1, steps + 1):
-        best, last = worth[length - 1], -1
-        for cut, value, at in priced:
-            if cut <= length and worth[length - cut] + value > best + _NEARLY:
-                best, last = worth[length - cut] + value, at
-        worth[length], taken[length] = best, last
+    cut_of = cuts_of if LIBRARY is None else partial(cuts_by, LIBRARY)
+    worth, taken = cut_of(cuts, values, steps, _NEARLY)
     pattern = np.zeros(len(cuts))
     length = steps
     while length > 0:
@@ -105,4 +100,20 @@ def _best_cut(
             continue
         pattern[taken[length]] += 1
         length -= cuts[taken[length]]
-    return np.array(worth), pattern
+    return worth, pattern
+
+
+def cuts_of(
+    cuts: list[int], values: NDArray[np.float64], steps: int, nearly: float
+) -> tuple[NDArray[np.float64], list[int]]:
+    """The worth of every length, and the last cut of it (-1: none). As `cuts_by`, without it."""
+    worth = [0.0] * (steps + 1)
+    taken = [-1] * (steps + 1)
+    priced = [(cut, value, at) for at, (cut, value) in enumerate(zip(cuts, values, strict=True))]
+    for length in range(1, steps + 1):
+        best, last = worth[length - 1], -1
+        for cut, value, at in priced:
+            if cut <= length and worth[length - cut] + value > best + nearly:
+                best, last = worth[length - cut] + value, at
+        worth[length], taken[length] = best, last
+    return np.array(worth), taken

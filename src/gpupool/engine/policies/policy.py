@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gpupool.engine.kernel import ResidueView
+
 Ints: TypeAlias = NDArray[np.signedinteger[Any]]
 WHOLE = 1000  # a card, in thousandths of it
 BULKS = 2**22  # `bulk_of` is below this
@@ -66,6 +68,8 @@ class Policy:
     prices: Prices | None = None
     # (N,): thousandths of cards that pods can use of every node; None: the policy has no prices.
     usable: Callable[[CardColumns], Ints] | None = None
+    # What `kernel.py` needs to compute the same costs; None: it cannot.
+    compiled: ResidueView | None = None
 
 
 def bulk_of(cards: int, cpu_milli: int, memory_mib: int) -> int:

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from gpupool.engine.kernel import ResidueView
 from gpupool.engine.policies.best_fit import left_over
 from gpupool.engine.policies.free_cards import fitting_cards, tightest_cards
 from gpupool.engine.policies.mix import Mix
@@ -46,6 +47,14 @@ def residue(mix: Mix) -> Policy:
         partial(_cards, tables, judge),
         partial(_cost, tables, judge),
         usable=partial(_usable, tables),
+        compiled=ResidueView(
+            tables.usable,
+            tables.worth,
+            tables.first,
+            tables.only_total,
+            tables.counts_compute,
+            tables.cards_for_list,
+        ),
     )
 
 

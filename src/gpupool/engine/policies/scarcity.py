@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpupool.engine.kernel import LIBRARY, spare_by
 from gpupool.engine.policies.mix import Mix
 from gpupool.engine.policies.policy import BULKS, WHOLE, Ask, Ints, Prices
 
@@ -148,24 +149,34 @@ def _risks(market: Market, running: Floats, free: Floats) -> Floats:
     """(S, Z): how likely each set is short."""
     there_is = market.has.astype(np.float64) @ free
     coming, variance = market.wanted - running, market.variance.copy()
-    risk = np.zeros_like(coming)
-    for at, inside in enumerate(market.inside):
-        here = coming[inside]
+    to_spare = spare_of if LIBRARY is None else partial(spare_by, LIBRARY)
+    spare, spread = to_spare(market.inside, there_is, coming, variance)
+    flat = zip(spare.ravel().tolist(), spread.ravel().tolist(), strict=True)
+    risk = [erfc(left / (sqrt(2) * sigma)) / 2 if sigma else 0.0 for left, sigma in flat]
+    return np.array(risk).reshape(spare.shape)
+
+
+def spare_of(
+    inside: Bools, there_is: Floats, coming: Floats, variance: Floats
+) -> tuple[Floats, Floats]:
+    """(S, Z) what each set has more than will come, and how much that varies.
+
+    Changes `coming` and `variance`. As `spare_by`, without it.
+    """
+    found, spreads = np.zeros_like(coming), np.zeros_like(coming)
+    for at, here_is in enumerate(inside):
+        here = coming[here_is]
         more = np.maximum(here, 0).sum(axis=0)
         back = np.minimum(here, 0).sum(axis=0)
         spare = there_is[at] - more - back
-        spread = np.sqrt(variance[inside].sum(axis=0))
-        risk[at] = [
-            erfc(left / (sqrt(2) * sigma)) / 2 if sigma else 0.0
-            for left, sigma in zip(spare.tolist(), spread.tolist(), strict=True)
-        ]
+        found[at], spreads[at] = spare, np.sqrt(variance[here_is].sum(axis=0))
         if (spare < 0).any():
             part = np.clip((there_is[at] - back) / np.maximum(more, 1e-9), 0, 1)
             kept = np.where(coming > 0, part, 1.0)
-            kept[~inside] = 1.0
+            kept[~here_is] = 1.0
             coming *= kept
             variance *= kept
-    return risk
+    return found, spreads
 
 
 def _worth(likely: Floats, sizes: tuple[int, ...], cards: Ints) -> Ints:

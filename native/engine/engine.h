@@ -1,0 +1,82 @@
+/* What the engine's Python side (src/gpupool/engine/kernel.py) shares with the compiled part.
+ *
+ * All arrays belong to NumPy. Nothing here allocates, keeps a pointer after a call, or knows more of
+ * the cluster than these structures. Every function has a twin in Python that gives the same numbers.
+ */
+#ifndef GPUPOOL_ENGINE_H
+#define GPUPOOL_ENGINE_H
+
+#include <stdint.h>
+
+/* Raise it with every change of a structure or of a function, here and in kernel.py. */
+#define LAYOUT 1
+
+#define EXPORTED __attribute__((visibility("default")))
+#define NEVER INT64_MAX     /* the cost of a node that cannot take the pod */
+#define WHOLE 1000          /* a card, in thousandths of it */
+#define MOST_ROWS 64        /* cards of a node; kernel.py leaves larger nodes to NumPy */
+#define MOST_UNTOUCHED 16   /* MOST_CARDS of scarcity.py */
+#define BULKS ((int64_t)1 << 22)
+
+/* Columns of columns.py. An array "by card" has a row for each card and an entry for each node. */
+struct columns {
+    int64_t size;
+    int64_t rows; /* of the arrays by card */
+    const int64_t *free; /* by resource: CPU is row 1, memory row 2 */
+    const int32_t *card_free;
+    const int32_t *card_total;
+    const int32_t *card_compute;
+    const int32_t *machine;
+    const int32_t *pods;
+    const int32_t *whole_free;
+    const int32_t *largest_free;
+    const int32_t *largest_part;
+    const int64_t *memory_free;
+    const int64_t *cpu_total;
+    const int64_t *memory_total;
+    const int64_t *bulk;
+    const uint8_t *present;
+    const uint8_t *has_cards;
+    int64_t *seen; /* the last round in which a node was judged */
+    int64_t round;
+};
+
+/* Tables of residue_tables.py. */
+struct residue {
+    const int64_t *usable;
+    const int64_t *worth;
+    int64_t length; /* of both */
+    const int64_t *first;
+    int64_t totals; /* the length of `first` */
+    int64_t only_total;
+    int64_t counts_compute;
+    double cards_for[2];
+};
+
+/* A ShapeVerdict of verdict_cache.py. */
+struct shape {
+    const int64_t *needs; /* (resource row, amount) */
+    int64_t need_count;
+    const int64_t *shares; /* (units, cards, percent) */
+    int64_t share_count;
+    int64_t whole;
+    int64_t cards, memory, compute, cpu_milli, memory_bytes; /* the ask */
+    const uint8_t *allowed;
+    int64_t *costs;
+    int32_t *uses;
+    const struct residue *residue;
+};
+
+/* The cost of the pod on a node that it fits on. */
+int64_t residue_cost(const struct columns *, const struct shape *, int64_t node);
+
+/* What is usable of all cards of a node; of their compute too, if that counts. */
+int64_t residue_usable(const struct columns *, const struct residue *, int64_t node,
+                       int64_t counts_compute);
+
+static inline int64_t floor_div(int64_t value, int64_t by) {
+    int64_t quotient = value / by;
+    return quotient - (value % by != 0 && value < 0);
+}
+
+#endif

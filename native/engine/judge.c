@@ -1,0 +1,101 @@
+/* Which nodes a shape of pods fits on and what they cost: as `_judge` of verdicts.py. */
+#include "engine.h"
+
+#define WITH_CARDS ((int64_t)1 << 55)
+#define MOST_PODS ((int64_t)1 << 20)
+#define PERCENT 100
+
+EXPORTED int64_t gpupool_engine_layout(void) {
+    return LAYOUT;
+}
+
+/* For the tests: the size of the structure with this number, in the order of engine.h. */
+EXPORTED int64_t gpupool_engine_size_of(int64_t structure) {
+    const int64_t sizes[] = {sizeof(struct columns), sizeof(struct residue), sizeof(struct shape)};
+    return sizes[structure];
+}
+
+static int has_shares(const struct columns *c, const int64_t *share, int64_t node) {
+    int64_t units = share[0], cards = share[1], percent = share[2], found = 0;
+    if (c->largest_free[node] < units)
+        return cards <= 0;
+    if (cards == 1 && !percent)
+        return 1;
+    for (int64_t card = 0; card < c->rows; card++)
+        found += c->card_free[card * c->size + node] >= units &&
+                 c->card_compute[card * c->size + node] >= percent;
+    return found >= cards;
+}
+
+static int fits(const struct columns *c, const struct shape *s, int64_t node) {
+    if (!s->allowed[node] || c->whole_free[node] < s->whole)
+        return 0;
+    for (int64_t each = 0; each < s->need_count; each++)
+        if (c->free[s->needs[2 * each] * c->size + node] < s->needs[2 * each + 1])
+            return 0;
+    for (int64_t each = 0; each < s->share_count; each++)
+        if (!has_shares(c, s->shares + 3 * each, node))
+            return 0;
+    return 1;
+}
+
+/* Rounded up; a node without the resource counts as fully used. */
+static int64_t used_percent(int64_t free, int64_t total) {
+    int64_t scale = total / PERCENT > 1 ? total / PERCENT : 1, parts = free / scale;
+    return PERCENT - (parts < PERCENT ? parts : PERCENT);
+}
+
+static int64_t least_allocated(const struct columns *c, int64_t node) {
+    int64_t cpu = used_percent(c->free[c->size + node], c->cpu_total[node]);
+    int64_t memory = used_percent(c->memory_free[node], c->memory_total[node]);
+    return (cpu + memory) * MOST_PODS + c->pods[node];
+}
+
+static int64_t cost_of(const struct columns *c, const struct shape *s, int64_t node) {
+    if (s->cards)
+        return residue_cost(c, s, node);
+    if (!c->has_cards[node])
+        return least_allocated(c, node);
+    int asks = s->cpu_milli || s->memory_bytes;
+    return WITH_CARDS + (asks ? residue_cost(c, s, node) : least_allocated(c, node));
+}
+
+static int32_t use_of(const struct columns *c, const struct shape *s, int64_t node) {
+    int32_t untouched = c->whole_free[node];
+    if (untouched > MOST_UNTOUCHED)
+        untouched = MOST_UNTOUCHED;
+    int32_t use = (c->machine[node] * (MOST_UNTOUCHED + 1) + untouched) * 2 + 1;
+    return use + (!s->memory || c->largest_part[node] < s->memory);
+}
+
+/* Judges the nodes that a part of the change log lists; a node may be in it several times. */
+EXPORTED void gpupool_engine_judge(struct columns *c, const struct shape *s, const int64_t *nodes,
+                                   int64_t count) {
+    int64_t round = ++c->round;
+    for (int64_t each = 0; each < count; each++) {
+        int64_t node = nodes[each];
+        if (c->seen[node] == round)
+            continue;
+        c->seen[node] = round;
+        int does = fits(c, s, node);
+        s->costs[node] = does ? cost_of(c, s, node) : NEVER;
+        s->uses[node] = does ? use_of(c, s, node) : 0;
+    }
+}
+
+/* The first node with the least cost and price; -1: no node fits. `prices` may be NULL. */
+EXPORTED int64_t gpupool_engine_least(const struct columns *c, const struct shape *s,
+                                      const int64_t *prices) {
+    int64_t best = -1, least = NEVER;
+    for (int64_t node = 0; node < c->size; node++) {
+        int64_t cost = s->costs[node];
+        if (cost == NEVER)
+            continue;
+        cost += prices ? prices[s->uses[node]] : 0;
+        if (cost < least) {
+            least = cost;
+            best = node;
+        }
+    }
+    return best;
+}

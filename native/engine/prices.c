@@ -1,0 +1,74 @@
+/* What scarcity.py and cutting.py compute in loops: what is free by class of machine, how much is
+ * to spare for each set of classes, and the worth of cuts.
+ */
+#include "engine.h"
+
+#include <math.h>
+
+/* As `free_of` of supply.py: `found` is (classes, sizes) and zero. */
+EXPORTED void gpupool_engine_free(const struct columns *c, const struct residue *r,
+                                  const int64_t *sizes, int64_t size_count, int64_t classes,
+                                  int64_t *found) {
+    for (int64_t node = 0; node < c->size; node++) {
+        if (!c->present[node] || !c->has_cards[node] || c->machine[node] >= classes)
+            continue;
+        int64_t *here = found + c->machine[node] * size_count;
+        here[0] += residue_usable(c, r, node, 0);
+        for (int64_t each = 1; each < size_count; each++)
+            here[each] += c->whole_free[node] / sizes[each];
+    }
+}
+
+/* As `_to_spare` of scarcity.py: `coming`, `variance`, `spare` and `spread` are (sets, sizes). */
+EXPORTED void gpupool_engine_to_spare(int64_t sets, int64_t sizes, const uint8_t *inside,
+                                      const double *there_is, double *coming, double *variance,
+                                      double *spare, double *spread) {
+    for (int64_t at = 0; at < sets; at++) {
+        const uint8_t *in = inside + at * sets;
+        for (int64_t size = 0; size < sizes; size++) {
+            double more = 0, back = 0, varies = 0;
+            for (int64_t set = 0; set < sets; set++) {
+                if (!in[set])
+                    continue;
+                double here = coming[set * sizes + size];
+                more += here > 0 ? here : 0;
+                back += here < 0 ? here : 0;
+                varies += variance[set * sizes + size];
+            }
+            double there = there_is[at * sizes + size], left = there - more - back;
+            spare[at * sizes + size] = left;
+            spread[at * sizes + size] = sqrt(varies);
+            double part = (there - back) / (more > 1e-9 ? more : 1e-9);
+            part = part < 0 ? 0 : part > 1 ? 1 : part;
+            for (int64_t set = 0; left < 0 && set < sets; set++) {
+                if (in[set] && coming[set * sizes + size] > 0) {
+                    coming[set * sizes + size] *= part;
+                    variance[set * sizes + size] *= part;
+                }
+            }
+        }
+    }
+}
+
+/* As `_best_cut` of cutting.py, without the pattern. */
+EXPORTED void gpupool_engine_best_cut(const int64_t *cuts, const double *values, int64_t count,
+                                      int64_t steps, double nearly, double *worth,
+                                      int64_t *taken) {
+    worth[0] = 0;
+    taken[0] = -1;
+    for (int64_t length = 1; length <= steps; length++) {
+        double best = worth[length - 1];
+        int64_t last = -1;
+        for (int64_t cut = 0; cut < count; cut++) {
+            if (cuts[cut] > length)
+                continue;
+            double value = worth[length - cuts[cut]] + values[cut];
+            if (value > best + nearly) {
+                best = value;
+                last = cut;
+            }
+        }
+        worth[length] = best;
+        taken[length] = last;
+    }
+}

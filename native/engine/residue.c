@@ -1,0 +1,110 @@
+/* The policy `residue` for one node: as `_costs` of residue.py, in the same order of operations.
+ *
+ * Compiled with -ffp-contract=off: a fused multiplication and addition rounds once, NumPy twice.
+ */
+#include "engine.h"
+
+#include <math.h>
+
+#define FINE 250
+#define HALF 125
+#define PULL_FINE 2
+#define PULLED (3 * WHOLE)
+#define FLAG_BITS 8
+#define PARTLY_USED 30
+
+/* An index beyond the table leads to its end, as in NumPy's mode "clip". */
+static int64_t at(const int64_t *table, int64_t length, int64_t place) {
+    return table[place < 0 ? 0 : place >= length ? length - 1 : place];
+}
+
+static int64_t size_of(const struct columns *c, const struct residue *r, int64_t card,
+                       int64_t node) {
+    return r->only_total ? r->only_total : c->card_total[card * c->size + node];
+}
+
+/* The index into the tables for the free part of a card. */
+static int64_t place_of(const struct columns *c, const struct residue *r, int64_t card,
+                        int64_t node, int64_t counts_compute) {
+    int64_t free = c->card_free[card * c->size + node];
+    int64_t size = size_of(c, r, card, node);
+    if (counts_compute) {
+        int64_t most = c->card_compute[card * c->size + node] * size / 100;
+        free = most < free ? most : free;
+    }
+    return free + (r->only_total ? r->only_total : at(r->first, r->totals, size));
+}
+
+int64_t residue_usable(const struct columns *c, const struct residue *r, int64_t node,
+                       int64_t counts_compute) {
+    int64_t sum = 0;
+    for (int64_t card = 0; card < c->rows; card++)
+        sum += at(r->usable, r->length, place_of(c, r, card, node, counts_compute));
+    return sum;
+}
+
+/* Keeps the `count` least of what it is given, in order. */
+static void keep_least(int64_t *least, int64_t *kept, int64_t count, int64_t value) {
+    int64_t place;
+    if (*kept < count)
+        place = (*kept)++;
+    else if (value < least[count - 1])
+        place = count - 1;
+    else
+        return;
+    for (; place > 0 && least[place - 1] > value; place--)
+        least[place] = least[place - 1];
+    least[place] = value;
+}
+
+struct judged {
+    int64_t before, lost, spent, taken;
+};
+
+static struct judged judged_share(const struct columns *c, const struct shape *s, int64_t node) {
+    const struct residue *r = s->residue;
+    struct judged found = {0, 0, 0, 0};
+    int64_t least[MOST_ROWS], kept = 0, largest = 0, difference = 0;
+    int64_t count = s->cards < c->rows ? s->cards : c->rows;
+    for (int64_t card = 0; card < c->rows; card++) {
+        int64_t size = size_of(c, r, card, node), place;
+        place = place_of(c, r, card, node, r->counts_compute);
+        int64_t asked = s->memory, part = s->compute * size / 100;
+        if (s->compute && part > asked)
+            asked = part;
+        largest = size > largest ? size : largest;
+        found.before += at(r->usable, r->length, place);
+        keep_least(least, &kept, count,
+                   at(r->worth, r->length, place) - at(r->worth, r->length, place - asked));
+    }
+    for (int64_t each = 0; each < kept; each++)
+        difference += least[each];
+    found.lost = floor_div(difference + (1 << FLAG_BITS) / 2, 1 << FLAG_BITS);
+    found.spent = found.lost + (difference - found.lost * (1 << FLAG_BITS)) * PARTLY_USED;
+    found.taken = s->cards * s->memory * WHOLE / largest;
+    return found;
+}
+
+/* How much more GPU is unusable for lack of this host resource. */
+static double rise(int64_t host, int64_t asked, double cards_for, int64_t before, int64_t after) {
+    double fed = (double)host * cards_for;
+    double then = (double)after - (fed - (double)asked * cards_for), now = (double)before - fed;
+    return (then > 0 ? then : 0.0) - (now > 0 ? now : 0.0);
+}
+
+int64_t residue_cost(const struct columns *c, const struct shape *s, int64_t node) {
+    const struct residue *r = s->residue;
+    int64_t all = s->cards * WHOLE;
+    struct judged found = {0, all, all, all};
+    if (s->memory)
+        found = judged_share(c, s, node);
+    else
+        found.before = residue_usable(c, r, node, r->counts_compute);
+    int64_t after = found.before - found.spent;
+    int64_t cost = (found.lost - found.taken) * FINE + (after < PULLED ? after : PULLED) * PULL_FINE;
+    const int64_t *cpu = c->free + c->size, *memory = cpu + c->size;
+    double rises = rise(cpu[node], s->cpu_milli, r->cards_for[0], found.before, after);
+    rises += rise(memory[node], s->memory_bytes, r->cards_for[1], found.before, after);
+    cost += (int64_t)floor(rises * HALF);
+    return floor_div(cost, FINE) * BULKS + c->bulk[node];
+}

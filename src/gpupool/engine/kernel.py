@@ -1,0 +1,222 @@
+"""The compiled part of the engine (native/engine/), for what is done thousands of times a second.
+
+Everything here has a twin in Python and NumPy that gives the same numbers, and works without it:
+LIBRARY is None where the native parts were not built. The structures hold addresses of NumPy
+arrays, and keep those arrays alive. Calls hold the interpreter's lock, so no array changes
+meanwhile.
+
+    view_of(columns)        the columns of a cluster, None: use NumPy
+    ResidueView             the tables of the policy `residue`
+    ShapeView               the verdict about a shape of pods
+"""
+
+import ctypes
+import platform
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # columns and policies import this module
+    from gpupool.engine.columns import Bools, Columns
+    from gpupool.engine.policies.policy import Ask, Ints
+
+Reals: TypeAlias = NDArray[np.float64]
+LAYOUT = 1  # as in native/engine/engine.h
+MOST_ROWS = 64  # cards of a node
+_MOST = 2**62  # as `columns.MOST`; larger amounts fit nowhere, whatever their number
+_ADDRESS: Any = ctypes.c_void_p
+_NUMBER: Any = ctypes.c_int64
+_REAL: Any = ctypes.c_double
+_ARGUMENTS: dict[str, list[Any]] = {
+    "layout": [],
+    "size_of": [_NUMBER],
+    "judge": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER],
+    "least": [_ADDRESS, _ADDRESS, _ADDRESS],
+    "free": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _ADDRESS],
+    "to_spare": [_NUMBER, _NUMBER, *[_ADDRESS] * 6],
+    "best_cut": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _REAL, _ADDRESS, _ADDRESS],
+}
+_COLUMNS = (
+    *("free", "card_free", "card_total", "card_compute", "machine", "pods", "whole_free"),
+    *("largest_free", "largest_part", "memory_free", "cpu_total", "memory_total", "bulk"),
+    *("present", "has_cards"),
+)
+
+
+class Library:
+    def __init__(self, path: Path) -> None:
+        # Not CDLL, which lets other threads run during a call.
+        loaded = ctypes.PyDLL(str(path))
+        found: dict[str, Any] = {}
+        for name, arguments in _ARGUMENTS.items():
+            function = found[name] = loaded[f"gpupool_engine_{name}"]
+            function.argtypes, function.restype = arguments, _NUMBER
+        self.layout, self.size_of = found["layout"], found["size_of"]
+        self.judge, self.least, self.free = found["judge"], found["least"], found["free"]
+        self.to_spare, self.best_cut = found["to_spare"], found["best_cut"]
+
+
+def _load() -> Library | None:
+    place = Path(__file__).resolve().parent.parent / "_native" / platform.machine()
+    try:
+        library = Library(place / "engine" / "libgpupool-engine.so")
+    except (OSError, AttributeError):  # not built, or built from other sources
+        return None
+    return library if library.layout() == LAYOUT else None
+
+
+LIBRARY = _load()
+
+
+class ColumnsView(ctypes.Structure):
+    _fields_ = [
+        *[(name, _NUMBER) for name in ("size", "rows")],
+        *[(name, _ADDRESS) for name in _COLUMNS],
+        *[("seen", _ADDRESS), ("round", _NUMBER)],
+    ]
+
+    def __init__(self, columns: "Columns") -> None:
+        arrays = {name: getattr(columns, name) for name in _COLUMNS}
+        arrays["seen"] = np.zeros(columns.size, dtype=np.int64)
+        super().__init__(
+            size=columns.size,
+            rows=len(columns.card_free),
+            **{name: each.ctypes.data for name, each in arrays.items()},
+        )
+        self.everyone = np.arange(columns.size, dtype=np.int64)
+        self.all_nodes = self.everyone.ctypes.data
+        self.address = ctypes.addressof(self)
+        self._kept = arrays
+
+
+def view_of(columns: "Columns") -> ColumnsView | None:
+    if columns.view is None and columns.compiled and len(columns.card_free) <= MOST_ROWS:
+        columns.view = ColumnsView(columns)
+    return columns.view
+
+
+class ResidueView(ctypes.Structure):
+    _fields_ = [
+        *[("usable", _ADDRESS), ("worth", _ADDRESS), ("length", _NUMBER)],
+        *[("first", _ADDRESS), ("totals", _NUMBER), ("only_total", _NUMBER)],
+        *[("counts_compute", _NUMBER), ("cards_for", _REAL * 2)],
+    ]
+
+    def __init__(
+        self,
+        usable: "Ints",
+        worth: "Ints",
+        first: "Ints",
+        only_total: int,
+        counts_compute: bool,
+        cards_for: Sequence[float],
+    ) -> None:
+        kept = [np.ascontiguousarray(each, dtype=np.int64) for each in (usable, worth, first)]
+        usable, worth, first = kept
+        super().__init__(
+            usable=usable.ctypes.data,
+            worth=worth.ctypes.data,
+            length=len(usable),
+            first=first.ctypes.data,
+            totals=len(first),
+            only_total=only_total,
+            counts_compute=counts_compute,
+            cards_for=tuple(cards_for),
+        )
+        self.address = ctypes.addressof(self)
+        self._kept = kept
+
+
+class ShapeView(ctypes.Structure):
+    _fields_ = [
+        *[("needs", _ADDRESS), ("need_count", _NUMBER)],
+        *[("shares", _ADDRESS), ("share_count", _NUMBER)],
+        *[(name, _NUMBER) for name in ("whole", "cards", "memory", "compute")],
+        *[(name, _NUMBER) for name in ("cpu_milli", "memory_bytes")],
+        *[(name, _ADDRESS) for name in ("allowed", "costs", "uses", "residue")],
+    ]
+
+    def __init__(
+        self,
+        needs: Sequence[tuple[int, int]],
+        shares: Sequence[tuple[int, int, int]],
+        whole: int,
+        ask: "Ask",
+        arrays: "tuple[Bools, Ints, Ints]",
+        residue: ResidueView,
+    ) -> None:
+        allowed, costs, uses = arrays
+        super().__init__(
+            whole=min(whole, _MOST),
+            cards=ask.cards,
+            memory=min(ask.memory, _MOST),
+            compute=ask.compute,
+            cpu_milli=min(ask.cpu_milli, _MOST),
+            memory_bytes=min(ask.memory_mib << 20, _MOST),
+            allowed=allowed.ctypes.data,
+            costs=costs.ctypes.data,
+            uses=uses.ctypes.data,
+            residue=residue.address,
+        )
+        self.address = ctypes.addressof(self)
+        self._shares = _numbers(shares)
+        self.shares, self.share_count = self._shares.buffer_info()[0], len(shares)
+        self._kept = (arrays, residue)
+        self.set_needs(needs)
+
+    def set_needs(self, needs: Sequence[tuple[int, int]]) -> None:
+        self._needs = _numbers(needs)
+        self.needs, self.need_count = self._needs.buffer_info()[0], len(needs)
+
+
+def _numbers(rows: Sequence[tuple[int, ...]]) -> "array[int]":
+    return array("q", [min(each, _MOST + 1) for row in rows for each in row])
+
+
+def free_by_class(
+    library: Library, columns: ColumnsView, residue: ResidueView, sizes: Sequence[int], classes: int
+) -> Reals:
+    """As `supply.free_of`."""
+    found = np.zeros((classes, len(sizes)), dtype=np.int64)
+    of_sizes = array("q", sizes)
+    library.free(
+        columns.address,
+        residue.address,
+        of_sizes.buffer_info()[0],
+        len(sizes),
+        classes,
+        found.ctypes.data,
+    )
+    return found.astype(np.float64)
+
+
+def spare_by(
+    library: Library, inside: "Bools", there_is: Reals, coming: Reals, variance: Reals
+) -> tuple[Reals, Reals]:
+    """As `scarcity.spare_of`. Changes `coming` and `variance`."""
+    spare, spread = np.empty_like(coming), np.empty_like(coming)
+    arrays = (inside, there_is, coming, variance, spare, spread)
+    library.to_spare(*coming.shape, *[each.ctypes.data for each in arrays])
+    return spare, spread
+
+
+def cuts_by(
+    library: Library, cuts: Sequence[int], values: Reals, steps: int, nearly: float
+) -> tuple[Reals, list[int]]:
+    """As `cutting.cuts_of`."""
+    lengths, values = array("q", cuts), np.ascontiguousarray(values)
+    worth, taken = np.empty(steps + 1), np.empty(steps + 1, dtype=np.int64)
+    library.best_cut(
+        lengths.buffer_info()[0],
+        values.ctypes.data,
+        len(cuts),
+        steps,
+        nearly,
+        worth.ctypes.data,
+        taken.ctypes.data,
+    )
+    return worth, taken.tolist()

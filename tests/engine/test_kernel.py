@@ -1,0 +1,123 @@
+"""The compiled kernel and its twins in Python: the same numbers, and the same decisions."""
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpupool.engine import kernel
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.decide import Placement, decide
+from gpupool.engine.kernel import LIBRARY, Library, cuts_by, spare_by, view_of
+from gpupool.engine.packing import Packing
+from gpupool.engine.policies import cutting, scarcity
+from gpupool.engine.policies.cutting import cuts_of
+from gpupool.engine.policies.scarcity import spare_of
+from gpupool.replay import run
+from gpupool.replay.arrivals import Arrivals, churn
+from gpupool.replay.run import Decision, replay
+from gpupool.replay.synthetic import synthetic_trace
+from gpupool.replay.trace import Trace
+from tests.engine.building import cluster_of, gpu_node, shared
+
+pytestmark = pytest.mark.skipif(LIBRARY is None, reason="no native parts: `make native`")
+
+
+@pytest.fixture
+def library() -> Library:
+    assert LIBRARY is not None
+    return LIBRARY
+
+
+def without_kernel(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(cutting, "LIBRARY", None)
+    patch.setattr(scarcity, "LIBRARY", None)
+    patch.setattr(run, "ClusterModel", partial(ClusterModel, False))
+
+
+def decisions(trace: Trace, arrivals: Arrivals) -> Sequence[Decision]:
+    return replay(trace, arrivals, "residue", lambda done: None).decisions
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_whole_replay_gives_the_same_placements_without_the_kernel(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    trace = synthetic_trace(30)
+    arrivals = churn(trace, 1.0, seed)
+    arrivals = replace(arrivals, order=arrivals.order[:1500])
+    compiled = decisions(trace, arrivals)
+    without_kernel(monkeypatch)
+    assert decisions(trace, arrivals) == compiled
+    assert any(decision.node for decision in compiled)
+
+
+reals = st.floats(-1e6, 1e6)
+
+
+@given(data=st.data(), sets=st.integers(1, 12), sizes=st.integers(1, 4))
+@settings(deadline=None)
+def test_what_is_to_spare_is_the_same(data: st.DataObject, sets: int, sizes: int) -> None:
+    assert LIBRARY is not None
+    count = sets * sizes
+    coming, there_is, variance = (
+        np.array(data.draw(st.lists(values, min_size=count, max_size=count))).reshape(sets, sizes)
+        for values in (reals, st.integers(0, 10**6).map(float), st.floats(0, 1e6))
+    )
+    bits = data.draw(st.lists(st.booleans(), min_size=sets**2, max_size=sets**2))
+    inside = np.array(bits).reshape(sets, sets) | np.eye(sets, dtype=np.bool_)
+    expected = spare_of(inside, there_is, coming.copy(), variance.copy())
+    found = spare_by(LIBRARY, inside, there_is, coming.copy(), variance.copy())
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-3)
+
+
+@given(
+    cuts=st.lists(st.integers(1, 40), min_size=1, max_size=8),
+    steps=st.integers(1, 40),
+    data=st.data(),
+)
+@settings(deadline=None)
+def test_cuts_are_the_same_to_the_last_bit(
+    cuts: list[int], steps: int, data: st.DataObject
+) -> None:
+    assert LIBRARY is not None
+    values = np.array(data.draw(st.lists(st.floats(0, 1), min_size=len(cuts), max_size=len(cuts))))
+    worth, taken = cuts_of(cuts, values, steps, 1e-9)
+    compiled = cuts_by(LIBRARY, cuts, values, steps, 1e-9)
+    assert compiled[0].tolist() == worth.tolist()
+    assert compiled[1] == taken
+
+
+def test_the_structures_are_as_large_as_those_of_the_library(library: Library) -> None:
+    sizes = [ctypes.sizeof(kind) for kind in (kernel.ColumnsView, kernel.ResidueView)]
+    assert [library.size_of(0), library.size_of(1)] == sizes
+    assert library.size_of(2) == ctypes.sizeof(kernel.ShapeView)
+
+
+def test_a_library_of_another_layout_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert kernel._load() is not None
+    monkeypatch.setattr(kernel, "LAYOUT", kernel.LAYOUT + 1)
+    assert kernel._load() is None
+
+
+def test_a_machine_without_a_library_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "abacus")
+    assert kernel._load() is None
+
+
+def test_a_node_with_too_many_cards_for_the_kernel_is_left_to_numpy() -> None:
+    cluster, packing = cluster_of(gpu_node("a", 8)), Packing("residue")
+    for number in range(40):
+        packing.count(cluster, shared(f"u{number}", 3))
+    pod = shared("u", 3)
+    assert isinstance(decide(cluster, pod, packing.policy), Placement)
+    assert view_of(cluster.columns) is not None
+    cluster.set_node(gpu_node("b", kernel.MOST_ROWS + 1))
+    assert isinstance(decide(cluster, pod, packing.policy), Placement)
+    assert view_of(cluster.columns) is None
