@@ -9,9 +9,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from gpupool.cli.resize import resize
 from gpupool.contract.names import ANNOTATION_FREED
 from gpupool.health import Address
+from gpupool.orders.shares import resize
 from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
 from kubeclient.client import Kube
 from kubeclient.objects import Obj

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from gpupool.cli.resize import resize
+from gpupool.orders.shares import resize
 from gpupool.scheduler.run import Scheduler
 from kubeclient.client import Kube
 from kubeclient.objects import Obj

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.cli.resize import resize
 from gpupool.contract.allocation import pod_allocation
 from gpupool.contract.names import (
     ANNOTATION_MEM_ASSUME_TIME,
@@ -15,6 +14,7 @@ from gpupool.contract.names import (
     GROUP_LIMITS,
 )
 from gpupool.contract.resize import ShrinkReport, reports_text
+from gpupool.orders.shares import resize
 from kubeclient.client import Kube
 from kubeclient.objects import Obj
 from kubeclient.resources import EVENTS, NODES, PODS

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
-from gpupool.cli.gpu import CardOrders, order_card
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.progress import Progress, progress
 from gpupool.contract.allocation import BadAllocation, allocation_of
@@ -20,6 +19,7 @@ from gpupool.contract.names import ANNOTATION_ALLOCATION
 from gpupool.contract.nodes import node_of
 from gpupool.core.gpu import Allocation, CardHealth
 from gpupool.engine.defrag import Move, Plan
+from gpupool.orders.cards import CannotOrder, CardOrders, order_card
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError, NotFound
 from kubeclient.objects import Obj
@@ -63,7 +63,7 @@ async def _carry_out(kube: Kube, plan: Plan, shown: Progress) -> Done:
                 await _move(kube, move)
                 moved += 1
                 shown.advance()
-    except (_Stopped, KubeError) as error:
+    except (_Stopped, CannotOrder, KubeError) as error:
         return Done(moved, len(plan.moves), str(error))
     return Done(moved, len(plan.moves))
 
@@ -83,7 +83,7 @@ async def _cordoned(kube: Kube, plan: Plan) -> AsyncIterator[None]:
         yield
     finally:
         for node, uuid in ours:
-            with contextlib.suppress(KubeError):
+            with contextlib.suppress(CannotOrder, KubeError):
                 await order_card(kube, node, uuid, _uncordon)
 
 

@@ -5,7 +5,7 @@ import logging
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -17,16 +17,16 @@ from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
     from gpupool.cli.output.pages import Page
-    from gpupool.core.gpu import Card, Inventory
+    from gpupool.core.gpu import Inventory
     from gpupool.hardware.simdriver_faults import Fault
     from gpupool.local.home import ClusterDirectory
+    from gpupool.orders.cards import Change
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
 
 log = logging.getLogger(__name__)
 
 _WATCH_S = 5.0  # between two readings: nothing tells that a card does something else now
-_TRIES = 5  # a write conflicts when somebody else writes the node at the same time
 
 
 @click.group("gpu")
@@ -170,14 +170,12 @@ def cordon(node: str, card: str, reason: str, kubeconfig: str, context: str) -> 
     Examples:
       gpupool gpu cordon cn-shanghai.192.168.7.158 0 --reason "fan is loud"
     """
-
-    def change(orders: "CardOrders", uuid: str) -> None:
-        orders.cordoned[uuid] = reason or "cordoned by a person"
-        # An order to clear that was not carried out yet must not follow the cordon.
-        orders.cleared.pop(uuid, None)
+    from gpupool.orders.cards import cordoned
 
     shown = ask_cluster(
-        lambda kube: order_card(kube, node, card, change), kubeconfig=kubeconfig, context=context
+        lambda kube: _order(kube, node, card, cordoned(reason)),
+        kubeconfig=kubeconfig,
+        context=context,
     )
     click.echo(f"{shown} of {node} cordoned.")
 
@@ -193,8 +191,10 @@ def uncordon(node: str, card: str, kubeconfig: str, context: str) -> None:
     Examples:
       gpupool gpu uncordon cn-shanghai.192.168.7.158 0
     """
+    from gpupool.orders.cards import cleared
+
     shown = ask_cluster(
-        lambda kube: order_card(kube, node, card, _clear), kubeconfig=kubeconfig, context=context
+        lambda kube: _order(kube, node, card, cleared), kubeconfig=kubeconfig, context=context
     )
     click.echo(f"{shown} of {node} uncordoned.")
 
@@ -292,67 +292,23 @@ def _before(cluster: "ClusterDirectory", node: str) -> "Inventory | None":
 def _tell_of_reset(cluster: "ClusterDirectory", node: str, card: str) -> None:
     """Orders the node's agent to forget the card's errors. Errors are ignored: the cluster may be
     stopped, or the node may have no agent."""
+    from gpupool.orders.cards import cleared
+
     with contextlib.suppress(click.ClickException):
         ask_cluster(
-            lambda kube: order_card(kube, node, card, _clear), kubeconfig=str(cluster.kubeconfig)
+            lambda kube: _order(kube, node, card, cleared), kubeconfig=str(cluster.kubeconfig)
         )
 
 
-class CardOrders:
-    """The orders about a node's cards in its annotations: which are cordoned, which cleared."""
+async def _order(kube: "Kube", node: str, card: str, change: "Change") -> str:
+    """The card's description."""
+    from gpupool.orders.cards import CannotOrder, order_card
 
-    def __init__(self, annotations: Mapping[str, str]) -> None:
-        from gpupool.contract import names
-        from gpupool.contract.card_orders import BadOrders, orders_of
-
-        try:
-            self.cordoned = orders_of(annotations.get(names.ANNOTATION_CORDONED_CARDS, ""))
-            self.cleared = orders_of(annotations.get(names.ANNOTATION_CLEARED_CARDS, ""))
-        except BadOrders as error:
-            words = f"An annotation of the node is damaged: {error}. Remove it, and try again."
-            raise click.ClickException(words) from error
-
-    def annotations(self) -> "Obj":
-        from gpupool.contract import names
-        from gpupool.contract.card_orders import orders_text
-
-        return {
-            names.ANNOTATION_CORDONED_CARDS: orders_text(self.cordoned) if self.cordoned else None,
-            names.ANNOTATION_CLEARED_CARDS: orders_text(self.cleared) if self.cleared else None,
-        }
-
-
-def _clear(orders: CardOrders, uuid: str) -> None:
-    orders.cordoned.pop(uuid, None)
-    orders.cleared[uuid] = ""
-
-
-async def order_card(
-    kube: "Kube", node: str, card: str, change: Callable[[CardOrders, str], None]
-) -> str:
-    """Changes the orders of one card; returns the card's description."""
-    from kubeclient.errors import Conflict
-    from kubeclient.resources import NODES
-
-    for tries_left in reversed(range(_TRIES)):
-        found = await kube.get(NODES, node)
-        chosen = _card(node, card, _inventory(found))
-        orders = CardOrders(found["metadata"].get("annotations") or {})
-        change(orders, chosen.uuid)
-        metadata = {
-            # Each annotation holds the orders for all cards: a blind write would undo what somebody
-            # else ordered meanwhile.
-            "resourceVersion": found["metadata"]["resourceVersion"],
-            "annotations": orders.annotations(),
-        }
-        try:
-            await kube.patch(NODES.path(name=node), {"metadata": metadata})
-        except Conflict:
-            if not tries_left:
-                raise
-        else:
-            return f"Card {chosen.index} ({chosen.model}, {chosen.uuid})"
-    raise AssertionError("the last try returns or raises")
+    try:
+        found = await order_card(kube, node, card, change)
+    except CannotOrder as error:
+        raise click.ClickException(str(error)) from error
+    return f"Card {found.index} ({found.model}, {found.uuid})"
 
 
 async def _inventories(kube: "Kube", pods: "Sequence[Obj]") -> "dict[str, Inventory]":
@@ -377,20 +333,3 @@ def _inventory(node: "Obj") -> "Inventory":
     from gpupool.core.gpu import Inventory
 
     return node_of(node).inventory or Inventory()
-
-
-def _card(node: str, text: str, inventory: "Inventory") -> "Card":
-    """The card with this index, uuid, or beginning of a uuid."""
-    found = list(_named(text, inventory))
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(f"{card.index} ({card.uuid})" for card in inventory.cards) or "none"
-    problem = "is ambiguous" if found else "does not exist"
-    raise click.ClickException(f'Card "{text}" of node {node} {problem}. Its cards: {known}.')
-
-
-def _named(text: str, inventory: "Inventory") -> "Iterator[Card]":
-    for card in inventory.cards:
-        # Longer than 4: every uuid begins with "GPU-".
-        if str(card.index) == text or (len(text) > 4 and card.uuid.startswith(text)):
-            yield card
