@@ -315,6 +315,32 @@ def test_a_visitor_of_one_namespace_sees_it_and_may_change_nothing(
     assert call(cluster, "GET", f"{PODS}/one")[0] == 200
     page = get(served, "/clusters/cluster/pods/default/two", cookie)[1]
     assert "you need the right to see all nodes and pods" in page
+    for refused in (
+        "pods/default/one/resize",
+        "nodes/n/cards/0/cordon",
+        "nodes/n/cards/0/uncordon",
+    ):
+        assert get(served, f"/clusters/cluster/{refused}", cookie, form={"units": "1"})[0] == 403
+
+
+def test_a_card_or_pod_that_is_not_there_is_said_in_words(own: tuple[int, str]) -> None:
+    cookie = signed_in(own)
+    for query, words in (
+        ("?card=GPU-none", "There is no such card (any more)."),
+        ("?pod=default/none", "There is no such pod (any more)."),
+        ("?pod=%3Cb%3E", "There is no such pod (any more)."),
+    ):
+        status, page, _ = get(own[0], f"{home(own)}/map{query}", cookie)
+        assert status == 200
+        assert words in page
+        assert "<b>" not in page
+    node = re.search(r'id="node-([^"]+)"', get(own[0], f"{home(own)}/map", cookie)[1])
+    assert node is not None
+    path = f"{home(own)}/nodes/{node[1]}/cards/7/cordon"
+    status, page, _ = get(own[0], path, cookie, form={"reason": ""})
+    assert status == 422
+    assert "Card &#34;7&#34; of node" in page
+    assert get(own[0], path, cookie, form={"reason": ""}, origin="http://evil.example")[0] == 403
 
 
 @pytest.mark.clients

@@ -1,6 +1,10 @@
 """What pages show of cards, as values."""
 
-from gpupool.console.gpus import asked_words, overview
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpupool.console.gpu_views import GpuViews, overview
+from gpupool.console.gpus import asked_words
 from gpupool.console.words import CHINESE, ENGLISH, translator
 from gpupool.contract.names import LABEL_POOL
 from gpupool.core.gpu import (
@@ -94,3 +98,73 @@ def test_a_request_is_described_in_words() -> None:
     assert asked_words(chinese, wholes) == "1 张整卡, 2 张整卡"
     two = GpuAsk("c", units=3, cards=2, percent=50)
     assert asked_words(english, [two]) == "3 GiB on each of 2 cards and 50 % of its compute"
+
+
+def test_memory_that_processes_outside_use_is_not_free() -> None:
+    cluster = ClusterModel()
+    cluster.set_node(node("n1", card(0, outside_mib=4096)))
+    (shown,) = overview(cluster).nodes[0].cards
+    assert (shown.free, shown.offers, shown.outside) == (11, 11, 4)
+
+
+def test_a_card_that_takes_no_pods_offers_nothing() -> None:
+    cluster = ClusterModel()
+    cluster.set_node(node("n1", card(0, health=CardHealth.CORDONED)))
+    found = overview(cluster).nodes[0]
+    assert (found.cards[0].free, found.cards[0].offers, found.most_free) == (15, 0, 0)
+
+
+NAMES = st.sampled_from(("n1", "n2", "n3"))
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("node"), NAMES, st.integers(0, 3)),
+        st.tuples(st.just("gone"), NAMES, st.just(0)),
+        st.tuples(st.just("hold"), NAMES, st.integers(1, 15)),
+        st.tuples(st.just("release"), NAMES, st.integers(1, 15)),
+    ),
+    max_size=30,
+)
+
+
+def step(cluster: ClusterModel, kind: str, name: str, number: int) -> None:
+    if kind == "node":
+        cluster.set_node(node(name, *map(card, range(number))))
+    elif kind == "gone":
+        cluster.remove_node(name)
+    elif kind == "hold":
+        share = CardShare("GPU-0", 0, number, number * 16130 // 15, 15)
+        gpus = ContainerGpus("c", (share,), Isolation.LIMIT)
+        asked = pod(f"p{number}", GpuAsk("c", units=number))
+        cluster.hold(asked, name, Allocation((gpus,)))
+    else:
+        cluster.release(f"p{number}")
+
+
+@given(STEPS)
+def test_what_is_kept_up_to_date_is_what_would_be_made_anew(
+    steps: list[tuple[str, str, int]],
+) -> None:
+    cluster = ClusterModel()
+    kept = GpuViews(cluster)
+    for each in steps:
+        step(cluster, *each)
+        found, anew = kept.now(), overview(cluster)
+        assert [(n.name, n.pool, n.cards) for n in found.nodes] == [
+            (n.name, n.pool, n.cards) for n in anew.nodes
+        ]
+        assert found.totals == anew.totals
+
+
+def test_only_nodes_that_changed_are_made_again() -> None:
+    cluster = ClusterModel()
+    cluster.set_node(node("n1", card(0)))
+    cluster.set_node(node("n2", card(0)))
+    kept = GpuViews(cluster)
+    before = kept.now()
+    hold(cluster, "three", 3, Isolation.LIMIT)
+    after = kept.now()
+    assert after.nodes[1] is before.nodes[1]
+    assert after.nodes[0].version > before.version
+    assert after.shape == before.shape, "no node has come or gone"
+    cluster.remove_node("n2")
+    assert kept.now().shape > before.shape

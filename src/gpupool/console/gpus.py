@@ -1,8 +1,8 @@
 """gpus: nodes with cards, and which pods hold which parts of them, as values. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from operator import attrgetter
+from dataclasses import astuple, dataclass
+from operator import add, attrgetter, sub
 
 from gpupool.console.words import Translate
 from gpupool.contract.names import LABEL_POOL
@@ -17,8 +17,7 @@ from gpupool.core.gpu import (
     Wall,
 )
 from gpupool.core.readings import CardReading
-from gpupool.engine.cluster import ClusterModel
-from gpupool.engine.node_state import Held, NodeState
+from gpupool.engine.node_state import Held, NodeState, usable_units
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,22 @@ class CardView:
 
     @property
     def free(self) -> int:
-        return max(0, self.card.units - self.used)
+        """What no pod holds, and no process outside of Kubernetes uses."""
+        return max(0, usable_units(self.card) - self.used)
+
+    @property
+    def offers(self) -> int:
+        """What a new pod could get of it."""
+        return self.free if self.card.takes_pods and not self.is_closed else 0
+
+    @property
+    def outside(self) -> int:
+        """Units that processes outside of Kubernetes take away."""
+        return self.card.units - usable_units(self.card)
+
+    @property
+    def is_whole(self) -> bool:
+        return any(part.isolation is Isolation.WHOLE for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +88,41 @@ class NodeView:
     pool: str
     use: str
     cards: tuple[CardView, ...]
+    version: int = 0  # of the cluster, when it was made
+
+    @property
+    def most_free(self) -> int:
+        """The most that a new pod could get of one of its cards."""
+        return max((card.offers for card in self.cards), default=0)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(card.card.model for card in self.cards))
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    cards: int
-    healthy: int
-    free: int  # healthy cards of which no pod holds a part
-    units: int
-    used: int
-    pods: int
-    nodes: int  # that have cards
+    cards: int = 0
+    healthy: int = 0
+    free: int = 0  # healthy cards of which no pod holds a part
+    units: int = 0
+    used: int = 0
+    pods: int = 0
+    nodes: int = 0  # that have cards
+
+    def __add__(self, other: "Totals") -> "Totals":
+        return Totals(*map(add, astuple(self), astuple(other)))
+
+    def __sub__(self, other: "Totals") -> "Totals":
+        return Totals(*map(sub, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
     nodes: tuple[NodeView, ...]  # by name; only those with cards
     totals: Totals
-
-
-def overview(cluster: ClusterModel) -> Overview:
-    states = (cluster.at(int(index)) for index in cluster.all_nodes())
-    nodes = sorted((_node(state) for state in states if state.cards), key=lambda each: each.name)
-    return Overview(tuple(nodes), _totals(nodes))
+    version: int = 0  # of the cluster
+    shape: int = 0  # the version at which a node with cards last came or went
 
 
 def used_of(readings: Mapping[str, CardReading]) -> dict[tuple[str, str, str], int]:
@@ -108,6 +134,20 @@ def used_of(readings: Mapping[str, CardReading]) -> dict[tuple[str, str, str], i
                 key = (card.uuid, use.namespace, use.pod)
                 found[key] = found.get(key, 0) + use.memory_used_mib
     return found
+
+
+def all_used_mib(found: Overview, readings: Mapping[str, CardReading]) -> int | None:
+    """What programs use of all cards together. None: of some card nobody knows; a part of the sum
+    would look like the whole. Cards that are lost tell nothing, and do nothing."""
+    total = 0
+    for node in found.nodes:
+        for view in node.cards:
+            reading = readings.get(view.card.uuid)
+            used = reading.memory_used_mib if reading else None
+            if used is None and view.card.health is not CardHealth.LOST:
+                return None
+            total += used or 0
+    return total
 
 
 def asked_words(t: Translate, asks: Iterable[GpuAsk]) -> str:
@@ -126,7 +166,7 @@ def _asked(t: Translate, ask: GpuAsk) -> str:
     return t("{memory} and {percent} % of its compute", memory=words, percent=ask.percent)
 
 
-def _node(state: NodeState) -> NodeView:
+def node_view(state: NodeState, version: int) -> NodeView:
     parts: dict[str, list[Part]] = {}
     for held in state.pods.values():
         for uuid, part in _parts(held, state.node.inventory or Inventory()):
@@ -136,7 +176,8 @@ def _node(state: NodeState) -> NodeView:
         CardView(each.card, tuple(sorted(parts.get(each.card.uuid, ()), key=by_name)))
         for each in state.cards
     )
-    return NodeView(state.node.name, state.node.labels.get(LABEL_POOL, ""), _use(state), cards)
+    pool = state.node.labels.get(LABEL_POOL, "")
+    return NodeView(state.node.name, pool, _use(state), cards, version)
 
 
 def _use(state: NodeState) -> str:
@@ -168,16 +209,15 @@ def _parts(held: Held, inventory: Inventory) -> Iterable[tuple[str, Part]]:
         )
 
 
-def _totals(nodes: list[NodeView]) -> Totals:
-    cards = [card for node in nodes for card in node.cards]
-    holders = {(part.namespace, part.pod) for card in cards for part in card.parts}
-    healthy = [card for card in cards if card.card.health is CardHealth.HEALTHY]
+def totals_of(node: NodeView) -> Totals:
+    """Of one node. A pod is on one node, so the totals of all nodes are their sum."""
+    healthy = [card for card in node.cards if card.card.health is CardHealth.HEALTHY]
     return Totals(
-        cards=len(cards),
+        cards=len(node.cards),
         healthy=len(healthy),
         free=sum(not card.parts for card in healthy),
-        units=sum(card.card.units for card in cards),
-        used=sum(card.used for card in cards),
-        pods=len(holders),
-        nodes=len(nodes),
+        units=sum(card.card.units for card in node.cards),
+        used=sum(card.used for card in node.cards),
+        pods=len({(part.namespace, part.pod) for card in node.cards for part in card.parts}),
+        nodes=1,
     )

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gpupool.console.drain import Drains
-from gpupool.console.gpus import Overview, overview
+from gpupool.console.gpu_views import GpuViews
+from gpupool.console.gpus import Overview
 from gpupool.console.model import Model, NewModel
 from gpupool.console.rights import Denied, Right, Rights
 from gpupool.console.watches import Watch, Watches, What
@@ -26,7 +27,7 @@ class Sight:
     rights: Rights = field(init=False)
     drains: Drains = field(default_factory=Drains)
     _model: Model | None = None
-    _gpus: tuple[int, Overview] | None = None
+    _gpus: GpuViews | None = None
     _beginning: asyncio.Lock = field(default_factory=asyncio.Lock)
     _readings: dict[frozenset[str], tuple[Readings, float]] = field(default_factory=dict)
 
@@ -60,12 +61,11 @@ class Sight:
         return model, followed
 
     async def gpus(self) -> tuple[Overview, list[Watch]]:
-        """As `model`. Made once for each change of the cluster, not for each page."""
+        """As `model`. Made for each change of the cluster, of what has changed."""
         model, followed = await self.model()
-        version = model.cluster.version
-        if self._gpus is None or self._gpus[0] != version:
-            self._gpus = (version, overview(model.cluster))
-        return self._gpus[1], followed
+        if self._gpus is None:
+            self._gpus = GpuViews(model.cluster)
+        return self._gpus.now(), followed
 
     async def readings(self, nodes: frozenset[str]) -> dict[str, CardReading]:
         """What the cards of these nodes do now, by uuid; without those whose agent does not

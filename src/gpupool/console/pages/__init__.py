@@ -4,6 +4,7 @@ How to add one: "A page of the console" in CONTRIBUTING.md.
 """
 
 from gpupool.console.pages import (
+    card_actions,
     create,
     events,
     node,
@@ -49,6 +50,7 @@ ACTIONS: tuple[Action, ...] = (
     *create.ACTIONS,
     *pool_actions.ACTIONS,
     *node.ACTIONS,
+    *card_actions.ACTIONS,
     *workloads.ACTIONS,
     *pod.ACTIONS,
     *services.ACTIONS,

@@ -1,5 +1,6 @@
 """One node: its cards and who is on them, pods, labels, taints, conditions, events, YAML."""
 
+from gpupool.console.card_links import linked_cells
 from gpupool.console.gpus import NodeView
 from gpupool.console.pages import node_actions, node_drain, node_remove
 from gpupool.console.pages.nodes import cpu_bar, memory_bar, node_state
@@ -27,6 +28,7 @@ async def _show(visit: Visit) -> Shown:
     gpus = await _gpus(visit, name)
     pods = await _pods(visit, name)
     use = await _use(visit, name)
+    read = await visit.readings(frozenset({name})) if row.cards else {}
     status, spec = node.get("status") or {}, node.get("spec") or {}
     return Shown(
         title=name,
@@ -38,7 +40,8 @@ async def _show(visit: Visit) -> Shown:
             "row": row,
             "state": node_state(t, row),
             "gpus": gpus,
-            "readings": await visit.readings(frozenset({name})) if row.cards else {},
+            "readings": read,
+            "cells_of_cards": linked_cells(visit, gpus, read, pods or ()) if gpus else (),
             "pods": view(pod_table(visit), pods, {}) if pods is not None else None,
             "cpu": cpu_bar(row, use),
             "memory": memory_bar(row, use),

@@ -1,6 +1,7 @@
 """Overview: how the cluster is, what its cards do, who waits, and what went wrong lately."""
 
-from gpupool.console.gpus import Totals
+from gpupool.console.card_links import linked_cells
+from gpupool.console.gpus import Totals, all_used_mib
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.rights import Denied
 from gpupool.console.rows.events import EventRow, event_row
@@ -12,6 +13,7 @@ from kubeclient.resources import EVENTS, NODES, PODS
 
 _MOST_WAITING = 8
 _MOST_EVENTS = 8
+_MOST_NODES = 8  # with their cards
 _MOST_NODES_READ = 64
 
 
@@ -22,9 +24,7 @@ async def _show(visit: Visit) -> Shown:
     found = await visit.gpus()
     waiting = sorted((pod for pod in pods if pod.waits), key=lambda pod: pod.created)
     read = await visit.readings(frozenset(node.name for node in found.nodes[:_MOST_NODES_READ]))
-    used = [card.memory_used_mib for card in read.values() if card.memory_used_mib is not None]
-    # With more nodes than are asked, the sum would be a part that looks like the whole.
-    is_whole = len(found.nodes) <= _MOST_NODES_READ and len(used) == found.totals.cards
+    used_mib = all_used_mib(found, read)
     return Shown(
         title=t("Overview"),
         sentence=_sentence(t, nodes, found.totals, len(waiting)),
@@ -39,9 +39,9 @@ async def _show(visit: Visit) -> Shown:
             "pods": len(pods),
             "waiting": waiting[:_MOST_WAITING],
             "waiting_all": len(waiting),
-            "used_gib": sum(used) / 1024 if is_whole else None,
+            "used_gib": None if used_mib is None else used_mib / 1024,
             "events": await _warnings(visit),
-            "gpus": found.nodes[:_MOST_WAITING],
+            "gpus": [(node, linked_cells(visit, node, read)) for node in found.nodes[:_MOST_NODES]],
         },
     )
 

@@ -9,6 +9,7 @@ from gpupool.console.pages import pod_actions
 from gpupool.console.pages.node import events_of
 from gpupool.console.pages.pod_places import found_pod, pod_crumbs
 from gpupool.console.pages.pods import pod_state, share_words
+from gpupool.console.pages.resize import RESIZE, resize_action
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.rights import Denied, Right
 from gpupool.console.rows.pods import PodRow, pod_row
@@ -44,10 +45,11 @@ async def _show(visit: Visit) -> Shown:
     read = await visit.readings(frozenset({row.node})) if row.shares else {}
     return Shown(
         title=name,
-        sentence=_sentence(t, row, why),
+        sentence=pod_sentence(t, row, why),
         crumbs=pod_crumbs(visit),
         actions=(
             *await pod_actions.pod_looks(visit, row),
+            *await resize_action(visit, row),
             *pod_actions.pod_actions(visit, row, lacks),
         ),
         command=f"kubectl describe pod {name} --namespace {namespace}",
@@ -64,7 +66,7 @@ async def _show(visit: Visit) -> Shown:
     )
 
 
-def _sentence(t: Translate, row: PodRow, why: Why | None) -> str:
+def pod_sentence(t: Translate, row: PodRow, why: Why | None = None) -> str:
     if row.waits:
         wants = asked_words(t, row.asks)
         words = t("Waits for {asks}.", asks=wants) if row.asks else t("Waits for a node.")
@@ -103,4 +105,4 @@ def why_of(model: Model, pod: Obj) -> Why:
 
 
 PAGE = Page(path="pods/{namespace}/{name}", menu="pods", show=_show, template="pod.html")
-ACTIONS = pod_actions.ACTIONS
+ACTIONS = (*pod_actions.ACTIONS, RESIZE)

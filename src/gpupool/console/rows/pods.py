@@ -17,6 +17,7 @@ class HeldShare:
     container: str
     card: int
     uuid: str
+    units: int
     memory_mib: int
     isolation: Isolation
 
@@ -110,7 +111,14 @@ def _owner(metadata: Obj) -> str:
 
 def _shares(pod: Obj, asks: tuple[GpuAsk, ...]) -> tuple[HeldShare, ...]:
     return tuple(
-        HeldShare(gpus.container, share.index, share.uuid, share.memory_mib, gpus.isolation)
+        HeldShare(
+            gpus.container,
+            share.index,
+            share.uuid,
+            share.units,
+            share.memory_mib,
+            gpus.isolation,
+        )
         for gpus in held_allocation(pod, asks).containers
         for share in gpus.shares
     )

@@ -56,7 +56,7 @@ export function watchDialogues() {
   function finish({ href, words, isGone }) {
     dialogue.close();
     const isHere = !isGone && location.pathname.startsWith(new URL(href, location.href).pathname);
-    const isList = opener?.closest("table");
+    const isList = opener?.closest("table, .panel");
     if (!isHere && !isList) return location.assign(href);
     const notice = document.getElementById("notice");
     notice.textContent = words;

@@ -38,6 +38,11 @@ export function followPage() {
   };
   // A page that nobody looks at costs nothing.
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  // The same page with another query: its panel has changed.
+  document.addEventListener("address-changed", () => {
+    close();
+    open();
+  });
   addEventListener("pagehide", close);
   addEventListener("pageshow", open);
   open();

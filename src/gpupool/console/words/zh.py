@@ -12,6 +12,7 @@ from gpupool.console.words import (
     zh_pod_streams,
     zh_pods,
     zh_pools,
+    zh_resize,
     zh_services,
     zh_workloads,
 )
@@ -24,6 +25,7 @@ ZH: Mapping[str, str] = {
     **zh_pods.WORDS,
     **zh_pod_streams.WORDS,
     **zh_map.WORDS,
+    **zh_resize.WORDS,
     **zh_services.WORDS,
     **zh_events.WORDS,
     **zh_workloads.WORDS,

@@ -75,8 +75,6 @@ WORDS = {
     "isolation: none": "显存隔离：无",
     "which cards it holds cannot be read": "无法读取它占用了哪些 GPU 卡",
     "closed": "已关闭",
-    "{used} of {all} GiB allocated": "已分配 {used} / {all} GiB",
-    "{used} MiB used": "已使用 {used} MiB",
     "{free} GiB free": "空闲 {free} GiB",
     # common to many pages
     "Name": "名称",
