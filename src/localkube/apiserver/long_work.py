@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from localkube.apiserver import status
+from localkube.apiserver.allocation import apart, use_one_heap
 from localkube.apiserver.memory import give_back
 from localkube.apiserver.waiting import within_a_task
 
@@ -41,6 +42,7 @@ class _Job:
 
 class LongWork:
     def __init__(self) -> None:
+        use_one_heap()
         self._threads = ThreadPoolExecutor(1, "long-work")
         self._waiting: dict[str, deque[_Job]] = {}  # by user, in the order of their turns
         self._is_busy = False
@@ -109,7 +111,7 @@ class LongWork:
             if job.answer.done():  # its client has left
                 continue
             self._is_busy = True
-            running = loop.run_in_executor(self._threads, job.step)
+            running = loop.run_in_executor(self._threads, _apart, job.step)
             running.add_done_callback(partial(self._ended, loop, job))
             return
 
@@ -149,3 +151,8 @@ def _answer(question: Callable[[], _T], answer: "ThreadFuture[_T]") -> None:
         answer.set_result(question())
     except BaseException as error:  # noqa: BLE001 - it belongs to whoever asked
         answer.set_exception(error)
+
+
+def _apart(step: Callable[[], _T]) -> _T:
+    with apart():
+        return step()
