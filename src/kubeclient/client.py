@@ -133,10 +133,12 @@ class Kube:
         path = resource.path(metadata.get("namespace", ""), name, subresource)
         return await self._call("POST", path, body=obj, query=query)
 
-    async def update(self, resource: Resource, obj: Obj, subresource: str = "") -> Obj:
+    async def update(
+        self, resource: Resource, obj: Obj, subresource: str = "", *, query: Query = _NO_QUERY
+    ) -> Obj:
         metadata = obj["metadata"]
         path = resource.path(metadata.get("namespace", ""), metadata["name"], subresource)
-        return await self._call("PUT", path, body=obj)
+        return await self._call("PUT", path, body=obj, query=query)
 
     async def update_status(self, resource: Resource, obj: Obj) -> Obj:
         return await self.update(resource, obj, "status")

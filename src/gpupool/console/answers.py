@@ -9,7 +9,7 @@ from urllib.parse import quote
 from aiohttp import web
 
 from gpupool.console.pages import MENU
-from gpupool.console.parts.action import Action, Done, Question
+from gpupool.console.parts.action import Action, Checked, Done, Question
 from gpupool.console.parts.form import Invalid, complaints, typed_values
 from gpupool.console.parts.page import Page
 from gpupool.console.refusals import field_errors
@@ -45,7 +45,7 @@ async def answer_action(
     question = await action.ask(visit)
     given: dict[str, str] = {field.name: field.value for field in question.fields}
     errors: dict[str, str] = {}
-    status, checked = 200, ""
+    status, checked = 200, Checked("")
     if request.method == "POST":
         given = {k: v for k, v in (await request.post()).items() if isinstance(v, str)}
         values = typed_values(question.fields, given)
@@ -62,13 +62,18 @@ async def answer_action(
             else:
                 if isinstance(done, Done):
                     return _led(request, done, notice_cookie)
-                checked = done.words
-        given, status = values, 422 if errors else 200
+                checked = done
+        given, status = {**values, **checked.given}, 422 if errors else 200
     bare, frame = _is_dialogue(request), frame_of(request)
     if not bare:
         frame = (await _around(visit, action.menu))(frame)
-    shown = {"question": question, "given": given, "errors": errors, "visit": visit}
-    shown["checked"] = checked
+    shown: dict[str, object] = {
+        "question": question,
+        "given": given,
+        "errors": errors,
+        "visit": visit,
+    }
+    shown |= {"checked": checked.words, "would_be": checked.values}
     return web.Response(
         text=html(action.template, frame, shown, bare=bare), status=status, content_type="text/html"
     )

@@ -4,32 +4,19 @@ Every complaint has the line that it is about: YAML's own, and the API server's,
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gpupool.console.complaints import BadManifest, Complaint, complaints_of, line_of
 from gpupool.contract.manifests import objects_of
-from gpupool.contract.yaml_document import Document, Mark, Path, read_documents
+from gpupool.contract.yaml_document import Document, read_documents
 from kubeclient.client import APPLY_PATCH, Kube
 from kubeclient.errors import NotFound, Refused
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 
 MANAGER = "gpupool-console"
-_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 # Others of the same manifest may depend on these: they cannot be tried before these are there.
 _FIRST = ("Namespace", "CustomResourceDefinition")
-
-
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    words: str
-    line: int = 0  # 0: the manifest as a whole
-
-
-class BadManifest(Exception):
-    def __init__(self, *complaints: Complaint) -> None:
-        super().__init__("; ".join(each.words for each in complaints))
-        self.complaints = complaints
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +36,7 @@ async def planned(kube: Kube, text: str, namespace: str) -> list[Planned]:
     """`namespace`: of objects that name none. Raises BadManifest, KubeError."""
     documents = read_documents(text)
     if isinstance(documents, tuple):
-        raise BadManifest(*(Complaint(each.text, _line(each.mark)) for each in documents))
+        raise BadManifest(*(Complaint(each.text, line_of(each.mark)) for each in documents))
     found = [(each, document) for document in documents for each in objects_of(document.data)]
     if not found:
         raise BadManifest(Complaint("wanted an object with apiVersion, kind and metadata", 1))
@@ -60,15 +47,17 @@ async def planned(kube: Kube, text: str, namespace: str) -> list[Planned]:
 async def _plan(kinds: "_Kinds", obj: Obj, document: Document, namespace: str) -> Planned:
     for key in ("apiVersion", "kind"):
         if not isinstance(obj.get(key), str):
-            raise BadManifest(Complaint(f"{key}: wanted a text", _line(document.problem("").mark)))
+            raise BadManifest(
+                Complaint(f"{key}: wanted a text", line_of(document.problem("").mark))
+            )
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         mark = document.problem("", "metadata", "name").mark
-        raise BadManifest(Complaint("metadata.name: wanted a name", _line(mark)))
+        raise BadManifest(Complaint("metadata.name: wanted a name", line_of(mark)))
     resource = await kinds.of(obj["apiVersion"], obj["kind"])
     if resource is None:
         words = f"the cluster has no kind {obj['kind']} in {obj['apiVersion']}"
-        raise BadManifest(Complaint(words, _line(document.problem("", "kind").mark)))
+        raise BadManifest(Complaint(words, line_of(document.problem("", "kind").mark)))
     if resource.namespaced:
         obj = {**obj, "metadata": {"namespace": namespace or "default", **metadata}}
     return Planned(obj, resource, document)
@@ -98,29 +87,7 @@ async def _apply(kube: Kube, plan: Planned, query: dict[str, str]) -> None:
     except Refused as refused:
         if refused.code == 401:
             raise
-        raise BadManifest(*_complaints(plan, refused)) from refused
-
-
-def _complaints(plan: Planned, refused: Refused) -> Iterator[Complaint]:
-    causes = (refused.status.get("details") or {}).get("causes") or ()
-    named = [each for each in causes if each.get("field")]
-    if not named:
-        yield Complaint(f"{plan.shown}: {refused}", _line(plan.document.problem("").mark))
-    for cause in named:
-        mark = plan.document.problem("", *field_path(str(cause["field"]))).mark
-        words = f"{plan.shown}: {cause['field']}: {cause.get('message', '')}"
-        yield Complaint(words, _line(mark))
-
-
-def field_path(field: str) -> Path:
-    """spec.containers[0].image as steps. "<nil>" and the like name no field."""
-    return tuple(
-        int(index) if index.isdecimal() else name or index for name, index in _STEP.findall(field)
-    )
-
-
-def _line(mark: Mark | None) -> int:
-    return mark.line if mark else 0
+        raise BadManifest(*complaints_of(plan.shown, plan.document, refused)) from refused
 
 
 class _Kinds:

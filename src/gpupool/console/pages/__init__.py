@@ -6,6 +6,7 @@ How to add one: "A page of the console" in CONTRIBUTING.md.
 from gpupool.console.pages import (
     card_actions,
     create,
+    edit,
     events,
     node,
     nodes,
@@ -48,6 +49,7 @@ PAGES: tuple[Page, ...] = (
 )
 ACTIONS: tuple[Action, ...] = (
     *create.ACTIONS,
+    *edit.ACTIONS,
     *pool_actions.ACTIONS,
     *node.ACTIONS,
     *card_actions.ACTIONS,

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from gpupool.console.manifests import BadManifest, Planned, apply, planned, try_out
+from gpupool.console.complaints import BadManifest, errors_of
+from gpupool.console.manifests import Planned, apply, planned, try_out
 from gpupool.console.parts.action import Action, Checked, Done, Question
 from gpupool.console.parts.form import Field, FieldKind, Invalid
 from gpupool.console.parts.table import RowAction
@@ -64,19 +65,8 @@ async def _do(visit: Visit, values: Mapping[str, str]) -> Done | Checked:
             return Checked(t("The API server would accept it: {names}", names=names))
         await apply(visit.kube, plans)
     except BadManifest as bad:
-        raise Invalid(_errors(visit, bad)) from bad
+        raise Invalid(errors_of(t, bad)) from bad
     return Done(_leads_to(visit, plans), t("Applied: {names}", names=names))
-
-
-def _errors(visit: Visit, bad: BadManifest) -> dict[str, str]:
-    words = [
-        visit.t("line {line}: {words}", line=each.line, words=each.words)
-        if each.line
-        else each.words
-        for each in bad.complaints
-    ]
-    lines = " ".join(str(each.line) for each in bad.complaints if each.line)
-    return {"manifest": "\n".join(words), "lines": lines}
 
 
 def _leads_to(visit: Visit, plans: list[Planned]) -> str:

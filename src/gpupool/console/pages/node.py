@@ -3,6 +3,7 @@
 from gpupool.console.card_links import linked_cells
 from gpupool.console.gpus import NodeView
 from gpupool.console.pages import node_actions, node_drain, node_remove
+from gpupool.console.pages.edit import edit_button
 from gpupool.console.pages.nodes import cpu_bar, memory_bar, node_state
 from gpupool.console.pages.pods import pod_table
 from gpupool.console.parts.lines import taint_words
@@ -34,7 +35,7 @@ async def _show(visit: Visit) -> Shown:
         title=name,
         sentence=_sentence(t, row, gpus),
         crumbs=((t("Nodes"), visit.link("nodes")),),
-        actions=await _actions(visit, row),
+        actions=(*await _actions(visit, row), await edit_button(visit, NODES, "", name)),
         command=f"kubectl describe node {name}",
         values={
             "row": row,

@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from gpupool.console.pages.node import events_of
 from gpupool.console.parts.action import Action
 from gpupool.console.parts.cells import Age, Cell, Link, Text
-from gpupool.console.parts.kinds import Doing, Kind, Row
+from gpupool.console.parts.kinds import Doing, Kind, Row, action_of
 from gpupool.console.parts.page import NoSuchThing, Page, Shown
 from gpupool.console.parts.table import Column, RowAction, Table, view
-from gpupool.console.rights import Right
 from gpupool.console.visit import Visit
 from gpupool.console.yaml_view import yaml_of
 from kubeclient.objects import Obj
@@ -28,24 +27,17 @@ def pages_of(kind: Kind[Row]) -> tuple[Page, ...]:
 
 
 def actions_of(kind: Kind[Row]) -> tuple[Action, ...]:
-    return tuple(_action(kind, doing) for doing in kind.doings)
+    return tuple(action_of(doing, _at(kind), kind.path) for doing in kind.doings)
 
 
 def _at(kind: Kind[Row]) -> str:
     return f"{kind.path}/{{namespace}}/{{name}}"
 
 
-def _action(kind: Kind[Row], doing: Doing) -> Action:
-    def rights(visit: Visit) -> tuple[Right, ...]:
-        return doing.rights(visit.names["namespace"])
-
-    path = f"{_at(kind)}/{doing.key}"
-    return Action(path, kind.path, rights, doing.ask, doing.do, template=doing.template)
-
-
 async def _list(kind: Kind[Row], visit: Visit) -> Shown:
     rows = await visit.rows(kind.resource, kind.row)
-    listed = [each for each in kind.doings if kind.in_list is None or each.key in kind.in_list]
+    # What is a page of its own begins at the object's page: rows have room for few buttons.
+    listed = [each for each in kind.doings if not each.is_page]
     lacks = await _lacks(visit, listed, visit.namespace)
     where = f"--namespace {visit.namespace}" if visit.namespace else "--all-namespaces"
     return Shown(

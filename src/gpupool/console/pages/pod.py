@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from gpupool.console.gpus import asked_words, used_of
 from gpupool.console.model import Model
 from gpupool.console.pages import pod_actions
+from gpupool.console.pages.edit import edit_button
 from gpupool.console.pages.node import events_of
 from gpupool.console.pages.pod_places import found_pod, pod_crumbs
 from gpupool.console.pages.pods import pod_state, share_words
@@ -50,6 +51,7 @@ async def _show(visit: Visit) -> Shown:
         actions=(
             *await pod_actions.pod_looks(visit, row),
             *await resize_action(visit, row),
+            await edit_button(visit, PODS, namespace, name),
             *pod_actions.pod_actions(visit, row, lacks),
         ),
         command=f"kubectl describe pod {name} --namespace {namespace}",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 
 from gpupool.console.pages.create import create_action
+from gpupool.console.pages.edit import edit
 from gpupool.console.pages.objects import actions_of, object_table, pages_of
 from gpupool.console.pages.pods import pod_table
 from gpupool.console.pages.workload_actions import delete, restart, resume, run_now, scale, suspend
@@ -229,7 +230,7 @@ def _running(
         state=_running_state,
         columns=_running_columns,
         words=_image_words,
-        doings=(*first, restart(resource), delete(resource, _WITH_PODS)),
+        doings=(*first, restart(resource), edit(resource), delete(resource, _WITH_PODS)),
         creates=_creates,
         sections=parts,
     )
@@ -250,6 +251,7 @@ KINDS: tuple[Kind[WorkloadRow], ...] = (
         doings=(
             suspend(JOBS, word("Its pods end, and it makes no new ones until it is resumed.")),
             resume(JOBS, word("It makes its pods again.")),
+            edit(JOBS),
             delete(JOBS, _WITH_PODS),
         ),
         creates=_creates,
@@ -267,6 +269,7 @@ KINDS: tuple[Kind[WorkloadRow], ...] = (
             run_now(),
             suspend(CRON_JOBS, word("It makes no new Jobs. Those that run stay.")),
             resume(CRON_JOBS, word("It makes Jobs by its schedule again.")),
+            edit(CRON_JOBS),
             delete(CRON_JOBS, word("It is deleted with its Jobs and their pods.")),
         ),
         creates=_creates,

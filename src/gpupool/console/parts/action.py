@@ -24,6 +24,7 @@ class Question:
     is_dangerous: bool = False
     typed_name: str = ""  # has to be typed before the button works
     command: str = ""  # the same with kubectl
+    cancel: str = ""  # where "Cancel" leads on a page of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,11 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Nothing was done: the visitor wanted to know whether it would work, and it would."""
+    """Nothing was done: the visitor wanted to know whether it would work."""
 
     words: str
+    values: Mapping[str, object] = field(default_factory=dict)  # for the template: what would be
+    given: Mapping[str, str] = field(default_factory=dict)  # fields that have changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from gpupool.console.parts.action import Checked, Done, Question
+from gpupool.console.parts.action import Action, Checked, Done, Question
 from gpupool.console.parts.table import Column, RowAction, TableView
 from gpupool.console.rights import Right
 from gpupool.console.visit import Visit
@@ -55,6 +55,15 @@ class Doing:
         return self.template != "action.html"
 
 
+def action_of(doing: Doing, at: str, menu: str) -> Action:
+    """`at`: the address of the object's page."""
+
+    def rights(visit: Visit) -> tuple[Right, ...]:
+        return doing.rights(visit.names.get("namespace", ""))
+
+    return Action(f"{at}/{doing.key}", menu, rights, doing.ask, doing.do, doing.template)
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A part of an object's page."""
@@ -84,8 +93,6 @@ class Kind(Generic[Row]):
     creates: Callable[[Visit], tuple[RowAction, ...]]
     sections: Callable[[Visit, Obj, Row], Awaitable[tuple[Section, ...]]] = _no_sections
     has_yaml: bool = True  # on its page
-    # What the list itself says of an object, of those that `doings` has; all if it is None.
-    in_list: frozenset[str] | None = None
 
     @property
     def path(self) -> str:

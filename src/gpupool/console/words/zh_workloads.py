@@ -65,4 +65,24 @@ WORDS = {
     "Run now": "立即运行",
     "It makes one Job at once. Its schedule stays as it is.": "立即创建一个任务，计划不变。",
     "Job {name} is made.": "已创建任务 {name}。",
+    # editing as YAML
+    "Edit YAML": "编辑 YAML",
+    "Edit {kind} {name}": "编辑 {kind} {name}",
+    "Nothing changes before you have seen what would change.": (
+        "在您看到将要发生的更改之前，不会有任何改动。"
+    ),
+    "Show changes": "查看更改",
+    "Save these changes": "保存这些更改",
+    "{name} is saved.": "{name} 已保存。",
+    "Nothing would change.": "没有任何更改。",
+    "The API server would accept it. This would change:": "API Server 可以接受。将发生以下更改：",
+    "The API server would accept it. It is too long to show what would change.": (
+        "API Server 可以接受。内容过长，无法显示更改。"
+    ),
+    "Somebody else has changed it since you opened it, so nothing is saved. Below are the"
+    " differences between what it is now and your text: lines with - are theirs and would go."
+    " Change your text if you want to keep them, then look at the changes again.": (
+        "在您打开之后，其他人修改了该对象，因此没有保存。下面是它的当前内容与您的文本之间的差异："
+        "带 - 的行是对方的内容，将会丢失。如需保留，请修改您的文本，然后再次查看更改。"
+    ),
 }

@@ -1,0 +1,75 @@
+"""What is wrong with a manifest, each with the line that it is about.
+
+YAML's own mistakes have a line. The API server names fields: as causes of its answer, or only in
+its text.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpupool.console.words import Translate
+from gpupool.contract.yaml_document import Document, Mark, Path
+from kubeclient.errors import Refused
+
+_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
+_IN_TEXT = (
+    re.compile(r'(?P<words>(?:unknown|duplicate) field "(?P<field>[^"]+)")'),
+    re.compile(r"\.(?P<words>(?P<field>[\w.\[\]-]+): field not declared in schema)"),
+)
+_MOST = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    words: str
+    line: int = 0  # 0: the manifest as a whole
+
+
+class BadManifest(Exception):
+    def __init__(self, *complaints: Complaint) -> None:
+        super().__init__("; ".join(each.words for each in complaints))
+        self.complaints = complaints
+
+
+def complaints_of(shown: str, document: Document, refused: Refused) -> Iterator[Complaint]:
+    """`shown`: the object, as it is called before each complaint."""
+    named = list(_named_fields(refused))[:_MOST]
+    if not named:
+        yield Complaint(f"{shown}: {refused}", line_of(document.problem("").mark))
+    for field, words in named:
+        mark = document.key_problem("", *field_path(field)).mark
+        yield Complaint(f"{shown}: {words}", line_of(mark))
+
+
+def _named_fields(refused: Refused) -> Iterator[tuple[str, str]]:
+    """Fields, and what the API server says about each."""
+    causes = (refused.status.get("details") or {}).get("causes") or ()
+    named = [each for each in causes if each.get("field")]
+    for cause in named:
+        yield str(cause["field"]), f"{cause['field']}: {cause.get('message', '')}"
+    if not named:
+        for pattern in _IN_TEXT:
+            for found in pattern.finditer(str(refused)):
+                yield found["field"], found["words"]
+
+
+def field_path(field: str) -> Path:
+    """spec.containers[0].image as steps. "<nil>" and the like name no field."""
+    return tuple(
+        int(index) if index.isdecimal() else name or index for name, index in _STEP.findall(field)
+    )
+
+
+def line_of(mark: Mark | None) -> int:
+    return mark.line if mark else 0
+
+
+def errors_of(t: Translate, bad: BadManifest) -> dict[str, str]:
+    """For a form with an editor: what to say below it, and the lines to mark."""
+    words = [
+        t("line {line}: {words}", line=each.line, words=each.words) if each.line else each.words
+        for each in bad.complaints
+    ]
+    lines = " ".join(str(each.line) for each in bad.complaints if each.line)
+    return {"manifest": "\n".join(words), "lines": lines}
