@@ -1,0 +1,316 @@
+"""Reservations: room that is kept for pods and gangs that have waited for long.
+
+    consider     who gets one next, and where (`future_room.py`)
+    gone         a pod has ended: what it held is kept from now on
+    backfill     a pod that will have left by then uses the room in the meantime
+    drop         its pods are placed or gone
+
+Why every pod that can fit on an empty cluster is placed in finite time, if pods of its priority
+end: every second reservation goes to the one that has waited longest. The pods that a reservation
+waits for are fixed; others may only join them until the time at which it was expected when it was
+made. It moves a few times at most.
+
+Why reservations never wait for one another: a reservation is made for all pods of a gang at once,
+from room that is not kept for another, and from pods that end by themselves.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from gpupool.core.pods import PodRequest
+from gpupool.engine.cluster import ClusterModel, reserved_uid
+from gpupool.engine.decide import Placement, decide_on
+from gpupool.engine.future_room import Ends, FutureRoom, Search, Seat, future_room
+from gpupool.engine.policies.policy import Policy
+from gpupool.engine.trial import Trial, trial
+
+_NODES_EACH = 32  # so many nodes of the cluster for each pod that has a reservation
+_MOST_MOVES = 3
+_TIMES_USUAL = 1.5
+_LEAST_PATIENCE_S = 60.0
+_MOST_PATIENCE_S = 86_400.0
+_KEPT_WAITS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pod, or pods that start together or not at all."""
+
+    key: Hashable
+    pods: tuple[PodRequest, ...]
+    since_s: float
+
+    @property
+    def priority(self) -> int:
+        return min(pod.priority for pod in self.pods)
+
+    @property
+    def cards(self) -> int:
+        return sum(ask.whole or ask.cards for pod in self.pods for ask in pod.gpus)
+
+
+@dataclass(slots=True)
+class Reservation:
+    waiting: Waiting
+    seats: list[Seat]
+    made_s: float
+    expected_s: float
+    look_s: float  # when somebody looks whether other room is better
+    by_age: bool  # it was the oldest of those that waited
+    moves: int = 0
+
+    def nodes(self) -> set[str]:
+        return {seat.placement.node for seat in self.seats}
+
+
+class Patience:
+    """How long a pod waits until room is kept for it: longer than others usually do."""
+
+    def __init__(self) -> None:
+        self._waits: dict[int, deque[float]] = {}
+
+    def placed(self, priority: int, waited_s: float) -> None:
+        self._waits.setdefault(priority, deque(maxlen=_KEPT_WAITS)).append(waited_s)
+
+    def of(self, priority: int) -> float:
+        waits = sorted(self._waits.get(priority, ()))
+        usual = waits[len(waits) * 9 // 10] if waits else 0.0
+        return min(max(_TIMES_USUAL * usual, _LEAST_PATIENCE_S), _MOST_PATIENCE_S)
+
+
+class Reservations:
+    def __init__(self, cluster: ClusterModel) -> None:
+        self._cluster = cluster
+        self._made: dict[Hashable, Reservation] = {}
+        self._seat_of: dict[str, tuple[Hashable, int]] = {}  # by uid of a pod that leaves for it
+        self._hopeless: dict[Hashable, int] = {}  # fits on no empty node, as of this change
+        self._look_again_s = 0.0
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._made
+
+    def get(self, key: Hashable) -> Reservation | None:
+        return self._made.get(key)
+
+    def all(self) -> Sequence[Reservation]:
+        return list(self._made.values())
+
+    # -- who gets one ------------------------------------------------------------------------
+
+    def most(self) -> int:
+        """Pods that may have room kept for them."""
+        return max(1, len(self._cluster) // _NODES_EACH)
+
+    def consider(
+        self,
+        due: Sequence[Waiting],
+        policy: Policy,
+        ends: Ends,
+        now_s: float,
+    ) -> list[Reservation]:
+        """New reservations. `due`: those that have waited for long, first come first."""
+        made: list[Reservation] = []
+        if now_s < self._look_again_s or self.is_full():
+            return made
+        for waiting, by_age in self._in_turn(due):
+            if self._made and self._seats() + len(waiting.pods) > self.most():
+                break
+            room = self._room(waiting, policy, ends, now_s)
+            if room is not None:
+                made.append(self._make(waiting, room, now_s, by_age=by_age))
+            elif self._made and self._could_fit(waiting, policy, ends, now_s):
+                # Room of others is in its way. Nobody who came later may take more of it.
+                self._look_again_s = now_s + _LEAST_PATIENCE_S
+                break
+            else:
+                self._hopeless[waiting.key] = self._cluster.node_changes.position
+        return made
+
+    def is_full(self) -> bool:
+        return self._seats() >= self.most()
+
+    def _seats(self) -> int:
+        return sum(len(each.seats) for each in self._made.values())
+
+    def _in_turn(self, due: Sequence[Waiting]) -> Iterator[tuple[Waiting, bool]]:
+        """The oldest and the largest in turn, and whether it is the oldest.
+
+        By age alone, small pods would have all turns: there are many more of them.
+        """
+        left = [w for w in due if w.key not in self._made and not self._is_hopeless(w.key)]
+        while left:
+            oldest = sum(kept.by_age for kept in self._made.values())
+            by_age = 2 * oldest <= len(self._made)
+            at = 0 if by_age else max(range(len(left)), key=lambda at: left[at].cards)
+            yield left.pop(at), by_age
+
+    def _is_hopeless(self, key: Hashable) -> bool:
+        return self._hopeless.get(key) == self._cluster.node_changes.position
+
+    def _room(
+        self, waiting: Waiting, policy: Policy, ends: Ends, now_s: float
+    ) -> FutureRoom | None:
+        search = Search(self._cluster, policy, ends, now_s, frozenset(self._seat_of))
+        return future_room(search, waiting.pods)
+
+    def _could_fit(self, waiting: Waiting, policy: Policy, ends: Ends, now_s: float) -> bool:
+        with self.ignored():
+            search = Search(self._cluster, policy, ends, now_s)
+            return future_room(search, waiting.pods) is not None
+
+    def _make(
+        self, waiting: Waiting, room: FutureRoom, now_s: float, *, by_age: bool
+    ) -> Reservation:
+        expected_s = room.expected_s
+        look_s = expected_s + max(_LEAST_PATIENCE_S, expected_s - now_s)
+        found = Reservation(waiting, list(room.seats), now_s, expected_s, look_s, by_age)
+        self._made[waiting.key] = found
+        for at in range(len(found.seats)):
+            self._keep(found, at)
+        return found
+
+    def _keep(self, kept: Reservation, at: int) -> None:
+        seat = kept.seats[at]
+        for uid in seat.leaving:
+            # Of two members that wait for one pod, the first counts what it holds.
+            self._seat_of.setdefault(uid, (kept.waiting.key, at))
+        own = [uid for uid in seat.leaving if self._seat_of[uid] == (kept.waiting.key, at)]
+        self._cluster.reserve(seat.pod, *seat.placement, own)
+
+    # -- what happens to them ----------------------------------------------------------------
+
+    def gone(self, uid: str) -> None:
+        """A pod has left. In the same step as its release: its room must not be free for all."""
+        known = self._seat_of.pop(uid, None)
+        if known is None:
+            return
+        kept = self._made[known[0]]
+        for at, seat in enumerate(kept.seats):
+            if uid in seat.leaving:
+                kept.seats[at] = seat._replace(leaving=seat.leaving - {uid})
+                self._keep(kept, at)
+
+    def drop(self, key: Hashable) -> bool:
+        """Whether room became free."""
+        self._hopeless.pop(key, None)
+        kept = self._made.pop(key, None)
+        if kept is None:
+            return False
+        self._look_again_s = 0.0
+        for seat in kept.seats:
+            self._cluster.unreserve(seat.pod.uid)
+        self._seat_of = {u: seat for u, seat in self._seat_of.items() if seat[0] != key}
+        return True
+
+    def still_holds(self, key: Hashable, policy: Policy) -> bool:
+        """Whether its pods will fit there when those have ended that it waits for."""
+        kept = self._made[key]
+        with trial(self._cluster) as trying:
+            self._release(kept, trying)
+            for seat in kept.seats:
+                for uid in seat.leaving:
+                    trying.release(uid)
+                found = decide_on(self._cluster, seat.pod, policy, (seat.placement.node,))
+                if not isinstance(found, Placement):
+                    return False
+                trying.hold(seat.pod, *found)
+        return True
+
+    # -- decisions beside them ---------------------------------------------------------------
+
+    @contextmanager
+    def own_room(self, key: Hashable) -> Iterator[None]:
+        """Inside the context the room that is kept for these pods is free."""
+        with trial(self._cluster) as trying:
+            if key in self._made:
+                self._release(self._made[key], trying)
+            yield
+
+    @contextmanager
+    def ignored(self, which: Callable[[Reservation], bool] = lambda _: True) -> Iterator[None]:
+        """Inside the context these reservations are not there."""
+        with trial(self._cluster) as trying:
+            for kept in self._made.values():
+                if which(kept):
+                    self._release(kept, trying)
+            yield
+
+    def _release(self, kept: Reservation, trying: Trial) -> None:
+        for seat in kept.seats:
+            trying.release(reserved_uid(seat.pod.uid))
+
+    def open_until(self, end_s: float, priority: int) -> list[Reservation]:
+        """Reservations whose room a pod may use that has ended by then, or that is more important.
+
+        Not those of which nothing is free yet.
+        """
+        return [
+            kept
+            for kept in self._made.values()
+            if (end_s <= kept.expected_s or kept.waiting.priority < priority)
+            and any(self._has_room(seat) for seat in kept.seats)
+        ]
+
+    def _has_room(self, seat: Seat) -> bool:
+        held = self._cluster.held(reserved_uid(seat.pod.uid))
+        if held is None or not held.cards:
+            return True
+        state = self._cluster.state(held.node)
+        rows = state.card_rows if state is not None else {}
+        # The reservation itself is one of the pods of a card.
+        return any(
+            state is not None and state.cards[rows[hold.uuid]].wholes <= hold.whole
+            for hold in held.cards
+            if hold.uuid in rows
+        )
+
+    def backfilled(self, uid: str) -> None:
+        """A held pod uses room that is kept for others. One of them waits for it as well."""
+        held = self._cluster.held(uid)
+        if held is None or uid in self._seat_of:
+            return
+        cards = {hold.uuid for hold in held.cards}
+        here = [
+            (len(cards & _cards_of(seat)), kept, at)
+            for kept in self._made.values()
+            for at, seat in enumerate(kept.seats)
+            if seat.placement.node == held.node
+        ]
+        if here:
+            _, kept, at = max(here, key=lambda each: each[0])
+            seat = kept.seats[at]
+            kept.seats[at] = seat._replace(leaving=seat.leaving | {uid})
+            self._keep(kept, at)
+
+    # -- late ones ---------------------------------------------------------------------------
+
+    def move_late(self, policy: Policy, ends: Ends, now_s: float) -> None:
+        """A reservation that takes much longer than expected gets other room, where there is some
+        that will be free much sooner.
+        """
+        for kept in self.all():
+            if now_s < kept.look_s:
+                continue
+            kept.look_s = now_s + max(_LEAST_PATIENCE_S, now_s - kept.made_s)
+            if kept.moves < _MOST_MOVES:
+                self._move(kept, policy, ends, now_s)
+
+    def _move(self, kept: Reservation, policy: Policy, ends: Ends, now_s: float) -> None:
+        held = [self._cluster.held(uid) for seat in kept.seats for uid in seat.leaving]
+        left_s = max((ends(each) for each in held if each), default=now_s) - now_s
+        with self.own_room(kept.waiting.key):
+            room = self._room(kept.waiting, policy, ends, now_s)
+        if room is not None and room.expected_s - now_s < left_s / 2:
+            self.drop(kept.waiting.key)
+            moved = self._make(kept.waiting, room, now_s, by_age=kept.by_age)
+            moved.moves = kept.moves + 1
+
+
+def _cards_of(seat: Seat) -> set[str]:
+    containers = seat.placement.allocation.containers
+    return {share.uuid for gpus in containers for share in gpus.shares}

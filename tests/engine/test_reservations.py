@@ -1,0 +1,280 @@
+"""Reservations: what must hold whatever arrives, however wrong the expected ends are."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpupool.core.pods import PodRequest
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.decide import Placement, decide
+from gpupool.engine.gang import Placements, decide_gang
+from gpupool.engine.node_state import Held
+from gpupool.engine.reservations import Patience, Reservations, Waiting
+from tests.engine.building import POLICY, cluster_of, gpu_node, shared, whole
+
+PATIENCE = 3
+LONGEST = 6  # steps that a pod runs
+HORIZON = 300
+
+
+@dataclass
+class World:
+    """Jobs wait in the order of arrival, and small pods come in every step, for ever."""
+
+    cluster: ClusterModel
+    guesses: list[int]  # what is expected of each pod, in turn, and how long it really runs
+    runs: list[int]
+    small_units: list[int]
+    now: int = 0
+    count: int = 0
+    queue: dict[str, tuple[tuple[PodRequest, ...], int]] = field(default_factory=dict)
+    ending: dict[str, int] = field(default_factory=dict)
+    guessed: dict[str, int] = field(default_factory=dict)
+    placed_at: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.kept = Reservations(self.cluster)
+
+    def add(self, name: str, *pods: PodRequest) -> None:
+        self.queue[name] = (pods, self.now)
+
+    def step(self) -> None:
+        self.now += 1
+        for uid in [uid for uid, end in self.ending.items() if end <= self.now]:
+            del self.ending[uid]
+            self.cluster.release(uid)
+            self.kept.gone(uid)
+        # Small pods that found no room have gone elsewhere: only the stream matters, not a backlog.
+        for name in [name for name in self.queue if name.startswith("s")]:
+            del self.queue[name]
+        for _ in range(3):
+            self.count += 1
+            units = self.small_units[self.count % len(self.small_units)]
+            self.add(f"s{self.count}", shared(f"s{self.count}", units))
+        # The worst order for old jobs: those that came last go first.
+        for name in [*reversed(list(self.queue))]:
+            self._try(name)
+        due = [
+            Waiting(name, pods, since)
+            for name, (pods, since) in self.queue.items()
+            if since <= self.now - PATIENCE
+        ]
+        self.kept.consider(due, POLICY, self._ends, self.now)
+        self.kept.move_late(POLICY, self._ends, self.now)
+
+    def _ends(self, held: Held) -> float:
+        return max(self.now, self.guessed[held.pod.uid])
+
+    def _try(self, name: str) -> None:
+        pods, _ = self.queue[name]
+        with self.kept.own_room(name):
+            found = self._decide(pods)
+        if found is None:
+            usable = self.kept.open_until(self.now + self._guess(), pods[0].priority)
+            with self.kept.ignored(lambda each: each in usable):
+                found = self._decide(pods)
+        if found is None:
+            return
+        del self.queue[name]
+        self.kept.drop(name)
+        self.placed_at[name] = self.now
+        for pod in pods:
+            self.count += 1
+            self.cluster.hold(pod, *found[pod.uid])
+            self.kept.backfilled(pod.uid)
+            self.guessed[pod.uid] = self.now + self._guess()
+            self.ending[pod.uid] = self.now + self.runs[self.count % len(self.runs)]
+
+    def _guess(self) -> int:
+        return self.guesses[self.count % len(self.guesses)]
+
+    def _decide(self, pods: tuple[PodRequest, ...]) -> Placements | None:
+        if len(pods) > 1:
+            gang = decide_gang(self.cluster, pods, POLICY, len(pods))
+            return gang if isinstance(gang, dict) else None
+        found = decide(self.cluster, pods[0], POLICY)
+        return {pods[0].uid: found} if isinstance(found, Placement) else None
+
+    # -- what must hold ----------------------------------------------------------------------
+
+    def check(self) -> None:
+        for held in self._cards():
+            assert held <= 1
+        kept = self.kept.all()
+        seats = [seat for each in kept for seat in each.seats]
+        assert len(seats) <= self.kept.most() or len(kept) == 1
+        cards = Counter(
+            share.uuid
+            for seat in seats
+            if seat.pod.gpus[0].whole
+            for gpus in seat.placement.allocation.containers
+            for share in gpus.shares
+        )
+        assert all(count == 1 for count in cards.values())
+        for each in kept:  # never a part of a gang
+            assert {seat.pod.uid for seat in each.seats} == {pod.uid for pod in each.waiting.pods}
+            assert each.waiting.key in self.queue
+        assert len(self.cluster.reserved) == len(seats)
+
+    def _cards(self) -> Iterator[float]:
+        used: Counter[str] = Counter()
+        for held in self.cluster.holds():
+            for hold in () if held.reserved else held.cards:
+                used[hold.uuid] += 15 if hold.whole else hold.units
+        yield from (units / 15 for units in used.values())
+
+
+jobs = st.lists(
+    st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(0, 20)), min_size=1, max_size=6
+)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    jobs,
+    st.lists(st.integers(0, 40), min_size=1, max_size=5),
+    st.lists(st.integers(1, LONGEST), min_size=1, max_size=5),
+    st.lists(st.integers(1, 15), min_size=1, max_size=4),
+)
+def test_every_job_that_fits_on_an_empty_cluster_starts_under_any_stream_of_small_pods(
+    sizes: list[int],
+    jobs: list[tuple[int, int, int]],
+    guesses: list[int],
+    runs: list[int],
+    small: list[int],
+) -> None:
+    nodes = [gpu_node(f"n{at}", size) for at, size in enumerate(sizes)]
+    world = World(cluster_of(*nodes), guesses, runs, small)
+    wanted = {}
+    for at, (members, cards, when) in enumerate(jobs):
+        pods = tuple(whole(f"j{at}-{each}", cards) for each in range(members))
+        if isinstance(decide_gang(cluster_of(*nodes), pods, POLICY, members), dict):
+            wanted[f"j{at}"] = (pods, when)
+    for now in range(HORIZON):
+        for name, (pods, when) in wanted.items():
+            if when == now:
+                world.add(name, *pods)
+        world.step()
+        world.check()
+        if now > 20 and not wanted.keys() - world.placed_at.keys():
+            return
+    raise AssertionError(f"not placed: {wanted.keys() - world.placed_at.keys()}")
+
+
+def busy_world(nodes: int = 2) -> World:
+    cluster = cluster_of(*(gpu_node(f"n{at}") for at in range(nodes)))
+    return World(cluster, guesses=[3], runs=[2, 3], small_units=[15])
+
+
+def test_without_a_reservation_a_large_pod_starves_in_the_same_world(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Reservations, "consider", lambda *_: [])
+    world = busy_world(1)
+    world.step()
+    world.add("large", whole("large", 2))
+    for _ in range(200):
+        world.step()
+    assert "large" not in world.placed_at
+
+
+def test_room_that_is_freed_is_kept() -> None:
+    cluster = cluster_of(gpu_node())
+    kept = Reservations(cluster)
+    for uid in ("x", "y"):
+        found = decide(cluster, whole(uid), POLICY)
+        assert isinstance(found, Placement)
+        cluster.hold(whole(uid), *found)
+    (made,) = kept.consider(
+        [Waiting("big", (whole("big", 2),), 0)], POLICY, lambda _: 10.0, now_s=5
+    )
+    assert (made.made_s, made.expected_s) == (5, 10)
+    cluster.release("x")
+    kept.gone("x")
+    assert not isinstance(decide(cluster, whole("small"), POLICY), Placement)
+    cluster.release("y")
+    kept.gone("y")
+    with kept.own_room("big"):
+        assert isinstance(decide(cluster, whole("big", 2), POLICY), Placement)
+
+
+def test_a_pod_that_ends_in_time_uses_the_room_and_is_waited_for() -> None:
+    cluster = cluster_of(gpu_node())
+    kept = Reservations(cluster)
+    found = decide(cluster, whole("x"), POLICY)
+    assert isinstance(found, Placement)
+    cluster.hold(whole("x"), *found)
+    kept.consider([Waiting("big", (whole("big", 2),), 0)], POLICY, lambda _: 10.0, now_s=0)
+    assert kept.open_until(11, 0) == []
+    usable = kept.open_until(9, 0)
+    with kept.ignored(lambda each: each in usable):
+        small = decide(cluster, whole("small"), POLICY)
+    assert isinstance(small, Placement)
+    cluster.hold(whole("small"), *small)
+    kept.backfilled("small")
+    (reservation,) = kept.all()
+    assert reservation.seats[0].leaving == {"x", "small"}
+    assert kept.still_holds("big", POLICY)
+
+
+def test_more_important_pods_use_the_room_at_any_time() -> None:
+    cluster = cluster_of(gpu_node())
+    kept = Reservations(cluster)
+    kept.consider([Waiting("big", (whole("big", 2),), 0)], POLICY, lambda _: 10.0, now_s=0)
+    assert kept.open_until(99, 0) == []
+    assert len(kept.open_until(99, 1)) == 1
+
+
+def test_a_reservation_on_a_node_that_is_gone_does_not_hold() -> None:
+    cluster = cluster_of(gpu_node())
+    kept = Reservations(cluster)
+    kept.consider([Waiting("big", (whole("big", 2),), 0)], POLICY, lambda _: 10.0, now_s=0)
+    assert kept.still_holds("big", POLICY)
+    cluster.remove_node("n")
+    assert not kept.still_holds("big", POLICY)
+    assert kept.drop("big")
+    assert not cluster.reserved
+
+
+def test_a_pod_that_fits_on_no_node_keeps_nobody_from_a_reservation() -> None:
+    cluster = cluster_of(gpu_node("a"), gpu_node("b"))
+    kept = Reservations(cluster)
+    due = [Waiting("never", (whole("never", 9),), 0), Waiting("big", (whole("big", 2),), 1)]
+    made = kept.consider(due, POLICY, lambda _: 10.0, now_s=100)
+    assert [each.waiting.key for each in made] == ["big"]
+
+
+def test_a_late_reservation_moves_to_room_that_is_free_sooner_but_not_for_ever() -> None:
+    cluster = cluster_of(gpu_node("a", 1), gpu_node("b", 1))
+    ends = {"x": 10.0, "y": 20.0}
+    for uid in ends:
+        found = decide(cluster, whole(uid), POLICY)
+        assert isinstance(found, Placement)
+        cluster.hold(whole(uid), *found)
+    kept = Reservations(cluster)
+    kept.consider([Waiting("u", (whole("u"),), 0)], POLICY, lambda h: ends[h.pod.uid], now_s=0)
+    first = kept.all()[0].nodes()
+    nodes = [first]
+    for now in range(200, 100_000, 200):
+        late = next(uid for uid in ends if uid in kept.all()[0].seats[0].leaving)
+        ends.update({uid: now + (9000.0 if uid == late else 5.0) for uid in ends})
+        kept.move_late(POLICY, lambda h: ends[h.pod.uid], now)
+        if kept.all()[0].nodes() != nodes[-1]:
+            nodes.append(kept.all()[0].nodes())
+    assert len(nodes) == 4
+
+
+def test_patience_follows_what_pods_of_the_same_priority_wait() -> None:
+    patience = Patience()
+    assert patience.of(0) == 60
+    for waited_s in range(1000):
+        patience.placed(0, waited_s)
+    assert 1400 < patience.of(0) < 1500
+    assert patience.of(5) == 60
+    patience.placed(7, 1e9)
+    assert patience.of(7) == 86_400
