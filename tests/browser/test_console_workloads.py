@@ -103,3 +103,40 @@ async def test_a_new_pod_of_a_daemon_set_appears_on_its_page(
         await visitor.page.until(f"!{listed}.includes({first!r})")
         await visitor.page.shows("2 of 2 pods are ready.")
     assert call(cluster, "DELETE", f"{APPS}/daemonsets/every-node")[0] == 200
+
+
+@pytest.mark.parametrize(("language", "back"), [("en", "Back to this"), ("zh-CN", "回滚到此版本")])
+async def test_a_deployment_goes_back_to_its_first_revision(
+    cluster: Cluster, address: str, open_browser: OpenBrowser, language: str, back: str
+) -> None:
+    path = f"{APPS}/deployments/rolled"
+    made = workload("Deployment", "rolled", 0, template=template(shell("sleep 1000")))
+    assert call(cluster, "POST", f"{APPS}/deployments", made)[0] == 201
+    async with signed_in(open_browser, address) as visitor:
+        page = visitor.page
+        await visitor.speaks(language)
+        await visitor.goes_to("/deployments/default/rolled")
+        await page.until("document.querySelectorAll('#history tbody tr').length === 1")
+        newer = template(shell("sleep 2000"))
+        eventually(
+            lambda: (
+                call(
+                    cluster,
+                    "PUT",
+                    path,
+                    (found := call(cluster, "GET", path)[1])
+                    | {"spec": found["spec"] | {"template": newer}},
+                )[0]
+                == 200
+            ),
+            within_s=60,
+        )
+        await visitor.clicks(back, "#history")
+        await page.until("document.querySelector('#dialogue .added')?.innerText.includes('1000')")
+        await page.click("#dialogue button.primary")
+        await page.until("!document.querySelector('#dialogue').open")
+        await page.until("document.querySelector('#history').innerText.includes('3')")
+    command = call(cluster, "GET", path)[1]["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert command[-1] == "sleep 1000"
+    assert call(cluster, "DELETE", path)[0] == 200
+    eventually(lambda: call(cluster, "GET", path)[0] == 404, within_s=60)

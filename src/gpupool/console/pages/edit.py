@@ -55,6 +55,7 @@ def edit(resource: Resource, place: Place = in_namespace) -> Doing:
         partial(_ask, resource, place, back),
         partial(_do, resource, place, back),
         template="edit.html",
+        in_list=False,
     )
 
 

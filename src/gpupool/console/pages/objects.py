@@ -36,8 +36,7 @@ def _at(kind: Kind[Row]) -> str:
 
 async def _list(kind: Kind[Row], visit: Visit) -> Shown:
     rows = await visit.rows(kind.resource, kind.row)
-    # What is a page of its own begins at the object's page: rows have room for few buttons.
-    listed = [each for each in kind.doings if not each.is_page]
+    listed = [each for each in kind.doings if each.in_list]
     lacks = await _lacks(visit, listed, visit.namespace)
     where = f"--namespace {visit.namespace}" if visit.namespace else "--all-namespaces"
     return Shown(

@@ -7,6 +7,7 @@ from gpupool.console.pages.create import create_action
 from gpupool.console.pages.edit import edit
 from gpupool.console.pages.objects import actions_of, object_table, pages_of
 from gpupool.console.pages.pods import pod_table
+from gpupool.console.pages.rollouts import history, undo
 from gpupool.console.pages.workload_actions import delete, restart, resume, run_now, scale, suspend
 from gpupool.console.parts.cells import Age, Level, Several, State, Text
 from gpupool.console.parts.kinds import Kind, Section
@@ -18,6 +19,7 @@ from gpupool.console.rows.workloads import (
     cron_job_row,
     daemon_set_row,
     job_row,
+    owner_of,
     workload_row,
 )
 from gpupool.console.visit import Visit
@@ -181,15 +183,25 @@ async def _own_pods(resource: Resource, visit: Visit, _: Obj, row: WorkloadRow) 
     return (await _pods_of(visit, {f"{resource.kind} {row.name}"}, row.namespace),)
 
 
-async def _deployment_parts(visit: Visit, _: Obj, row: WorkloadRow) -> tuple[Section, ...]:
+async def _deployment_pods(visit: Visit, row: WorkloadRow) -> Section:
     """Its pods belong to ReplicaSets, which belong to it."""
     try:
         owned = (await visit.watch(REPLICA_SETS, row.namespace)).rows(owner_of)
     except Denied as denied:
         words = visit.t("You do not have the right: {right}", right=denied.right.words)
-        return (Section("pods", visit.t("Pods"), note=words),)
+        return Section("pods", visit.t("Pods"), note=words)
     sets = {f"{REPLICA_SETS.kind} {key[1]}" for key, uid in owned.items() if uid == row.uid}
-    return (await _pods_of(visit, sets, row.namespace),)
+    return await _pods_of(visit, sets, row.namespace)
+
+
+async def _running_parts(
+    resource: Resource, visit: Visit, obj: Obj, row: WorkloadRow
+) -> tuple[Section, ...]:
+    if resource is DEPLOYMENTS:
+        pods = await _deployment_pods(visit, row)
+    else:
+        pods = (await _own_pods(resource, visit, obj, row))[0]
+    return (pods, await history(resource, visit, obj))
 
 
 async def _cron_parts(visit: Visit, _: Obj, row: WorkloadRow) -> tuple[Section, ...]:
@@ -205,14 +217,6 @@ async def _cron_parts(visit: Visit, _: Obj, row: WorkloadRow) -> tuple[Section, 
     return (Section("jobs", t("Jobs"), view(table, mine, {"sort": "-created"})),)
 
 
-def owner_of(obj: Obj) -> str:
-    """The uid of the object that controls it; empty: nobody."""
-    for each in obj["metadata"].get("ownerReferences") or ():
-        if each.get("controller"):
-            return str(each.get("uid") or "")
-    return ""
-
-
 def _running(
     resource: Resource,
     title: str,
@@ -221,7 +225,6 @@ def _running(
     scales: bool = True,
 ) -> Kind[WorkloadRow]:
     first = (scale(resource),) if scales else ()
-    parts = _deployment_parts if resource is DEPLOYMENTS else partial(_own_pods, resource)
     return Kind(
         resource=resource,
         title=title,
@@ -230,9 +233,15 @@ def _running(
         state=_running_state,
         columns=_running_columns,
         words=_image_words,
-        doings=(*first, restart(resource), edit(resource), delete(resource, _WITH_PODS)),
+        doings=(
+            *first,
+            restart(resource),
+            undo(resource),
+            edit(resource),
+            delete(resource, _WITH_PODS),
+        ),
         creates=_creates,
-        sections=parts,
+        sections=partial(_running_parts, resource),
     )
 
 

@@ -8,6 +8,7 @@ written without its rights.
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from gpupool.console.diffs import DiffLine
 from gpupool.console.parts.form import Field
 from gpupool.console.rights import Right
 from gpupool.console.visit import Visit
@@ -23,6 +24,7 @@ class Question:
     fields: tuple[Field, ...] = ()
     is_dangerous: bool = False
     typed_name: str = ""  # has to be typed before the button works
+    diff: tuple[DiffLine, ...] = ()  # what it would change
     command: str = ""  # the same with kubectl
     cancel: str = ""  # where "Cancel" leads on a page of its own
 

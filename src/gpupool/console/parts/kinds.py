@@ -48,6 +48,7 @@ class Doing:
     fits: Callable[[Any], bool] = _always  # to the row of an object
     is_dangerous: bool = False
     template: str = "action.html"
+    in_list: bool = True  # whether rows of the list have its button: they have room for few
 
     @property
     def is_page(self) -> bool:

@@ -71,6 +71,14 @@ def images_of(template: Obj) -> tuple[str, ...]:
     return tuple(str(each.get("image") or "") for each in containers)
 
 
+def owner_of(obj: Obj) -> str:
+    """The uid of the object that controls it; empty: nobody."""
+    for each in obj["metadata"].get("ownerReferences") or ():
+        if each.get("controller"):
+            return str(each.get("uid") or "")
+    return ""
+
+
 def _row(workload: Obj, spec: Obj, wanted: int, ready: int) -> WorkloadRow:
     metadata = workload["metadata"]
     return WorkloadRow(

@@ -85,4 +85,21 @@ WORDS = {
         "在您打开之后，其他人修改了该对象，因此没有保存。下面是它的当前内容与您的文本之间的差异："
         "带 - 的行是对方的内容，将会丢失。如需保留，请修改您的文本，然后再次查看更改。"
     ),
+    # rollouts
+    "Rollout history": "历史版本",
+    "Revision": "版本",
+    "{number}, the present one": "{number}（当前版本）",
+    "Cause": "变更原因",
+    "Back to this": "回滚到此版本",
+    "There are no revisions yet.": "还没有历史版本。",
+    "Undo rollout": "回滚",
+    "{name}: back to revision {number}": "{name}：回滚到版本 {number}",
+    "Back to revision {number}": "回滚到版本 {number}",
+    "Its pods are replaced one after another. Of the pods, this changes:": (
+        "其容器组将逐个被替换。容器组将发生以下更改："
+    ),
+    "Its pods are already as in this revision.": "其容器组已与此版本相同。",
+    "{name} is paused: resume it first.": "{name} 已暂停，请先恢复。",
+    "{name} goes back to revision {number}.": "{name} 正在回滚到版本 {number}。",
+    "revision {number} of {name}": "{name} 的版本 {number}",
 }
