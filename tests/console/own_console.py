@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import os
 import re
 import subprocess
 import sys
@@ -42,10 +43,13 @@ class OwnConsole:
 
 
 @contextlib.contextmanager
-def running_console(kubeconfig: Path, *more: str) -> Iterator[OwnConsole]:
+def running_console(kubeconfig: Path, *, env: dict[str, str] | None = None) -> Iterator[OwnConsole]:
+    """`env` is added to the environment."""
     program = (sys.executable, "-m", "gpupool", "console", "--port", "0")
-    command = (*program, "--kubeconfig", str(kubeconfig), *more)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    command = (*program, "--kubeconfig", str(kubeconfig))
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
+    )
     try:
         assert process.stdout is not None
         found = re.search(r"http://127\.0\.0\.1:(\d+)/\?key=(\S+)", process.stdout.readline())

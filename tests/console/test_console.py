@@ -266,6 +266,14 @@ def test_a_visitor_signs_in_with_his_own_token_and_comes_back(
         assert headers["Location"] == "/"
 
 
+def test_a_console_that_serves_others_has_one_cluster(served: int, cluster: Cluster) -> None:
+    cookie = cookie_of(get(served, "/sign-in", form={"token": cluster.token})[2])
+    for path in ("cluster/clusters", "cluster/create/cluster", "gpupool-default/nodes"):
+        assert get(served, f"/clusters/{path}", cookie)[0] == 404
+        assert get(served, f"/clusters/{path}", cookie, form={"name": "x"})[0] in (404, 405)
+    assert "/clusters/cluster/clusters" not in get(served, "/clusters/cluster/pods", cookie)[1]
+
+
 def test_a_wrong_token_is_refused_with_a_message(served: int) -> None:
     status, page, headers = get(served, "/sign-in", form={"token": "wrong"})
     assert status == 403

@@ -13,7 +13,6 @@ from gpupool.cli.options import access_options
 from gpupool.cli.programs import default_kubeconfig, run_with_access
 
 if TYPE_CHECKING:
-    from gpupool.console.machines import MachineType
     from gpupool.console.model import Model
     from kubeclient.access import Access
     from kubeclient.client import Kube
@@ -35,7 +34,8 @@ def command(port: int, **where: str) -> None:
     """Show the cluster and its GPUs in a browser, until stopped.
 
     It has no rights of its own: it sees and does what you may. The address that it prints contains
-    a key: whoever has the key may do the same. Inside a pod there is no key: each visitor signs in
+    a key: whoever has the key may do the same, and may make, start, stop and delete clusters of
+    this machine. Inside a pod there is no key: each visitor signs in
     with a token of the cluster. Reach it there with `kubectl port-forward`.
 
     \b
@@ -45,13 +45,15 @@ def command(port: int, **where: str) -> None:
     """
     import secrets
 
+    from gpupool.cli.console_platform import machines, platform
     from gpupool.console.run import ConsoleSettings, by_token, run_console
     from kubeclient.credentials import is_pod
 
     serves_others = not where.get("kubeconfig") and is_pod(os.environ)
     key = "" if serves_others else secrets.token_urlsafe(16)
     samples = {name: path.read_text("utf-8") for name, path in known_examples().items()}
-    settings = ConsoleSettings(port, key, _cluster_name(where), samples, _machines())
+    own = None if serves_others else platform(where.get("kubeconfig", ""))
+    settings = ConsoleSettings(port, key, _cluster_name(where), samples, machines(), own)
 
     def ready(listens_on: int) -> None:
         query = f"?key={settings.key}" if settings.key else ""
@@ -80,22 +82,6 @@ def _cluster_name(where: dict[str, str]) -> str:
     file = where.get("kubeconfig") or default_kubeconfig()
     found = where.get("context") or contexts_of(os.environ, file).current
     return found or "cluster"
-
-
-def _machines() -> "tuple[MachineType, ...]":
-    from gpupool.console.machines import MachineType
-    from gpupool.local.config.catalogue import catalogue
-
-    return tuple(
-        MachineType(
-            each.name,
-            each.vcpus,
-            each.memory_mib / 1024,
-            each.gpu.name if each.gpu else "",
-            each.gpu_count,
-        )
-        for each in catalogue().instance_types.values()
-    )
 
 
 def new_model() -> "Model":

@@ -12,6 +12,7 @@ from gpupool.console.pages import MENU
 from gpupool.console.parts.action import Action, Checked, Done, Question
 from gpupool.console.parts.form import Invalid, complaints, typed_values
 from gpupool.console.parts.page import Page
+from gpupool.console.platform import RUNNING
 from gpupool.console.refusals import field_errors
 from gpupool.console.render import THEMES, Frame, html
 from gpupool.console.rights import Denied, SignedOut
@@ -121,17 +122,26 @@ async def _around(visit: Visit, menu: str) -> Callable[[Frame], Frame]:
     entries = tuple(
         (key, visit.t(label), visit.link(path, namespace=visit.namespace))
         for key, label, path in MENU
+        if key != "clusters" or visit.own is not None
     )
     kept = tuple((k, v) for k, v in visit.query.items() if k not in ("namespace", "page"))
     return partial(
         replace,
         cluster=visit.cluster,
+        clusters=await _clusters(visit),
         menu=menu,
         entries=entries,
         namespace=visit.namespace,
         namespaces=namespaces,
         kept=kept,
     )
+
+
+async def _clusters(visit: Visit) -> tuple[tuple[str, str], ...]:
+    """Those that the visitor can go to from here: name and address."""
+    known = await visit.own.known() if visit.own is not None else ()
+    there = [each for each in known if not each.is_local or each.state == RUNNING]
+    return tuple((each.name, f"/clusters/{quote(each.key, safe='')}/overview") for each in there)
 
 
 async def _namespaces(visit: Visit) -> tuple[str, ...] | None:

@@ -30,6 +30,7 @@ class Frame:
     theme: str
     address: str  # of this page, with its query
     cluster: str = ""
+    clusters: tuple[tuple[str, str], ...] = ()  # that can be gone to: name, address
     menu: str = ""  # the current entry
     entries: tuple[tuple[str, str, str], ...] = ()  # key, text, address
     namespace: str = ""

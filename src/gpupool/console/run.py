@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from gpupool.console.machines import MachineType
 from gpupool.console.model import NewModel
+from gpupool.console.platform import Platform
 from gpupool.console.server import Console
 from gpupool.console.sign_in import AsUser, SignInMethods
 from gpupool.health import LOOPBACK, Address, serving
@@ -22,6 +23,7 @@ class ConsoleSettings:
     cluster: str = "cluster"  # its name, in addresses
     samples: Mapping[str, str] = field(default_factory=dict)  # manifests to begin with, by name
     machines: tuple[MachineType, ...] = ()  # that node pools can be made of
+    platform: Platform | None = None  # the owner's clusters; None: the console serves others
 
 
 def by_token(access: Access) -> AsUser:
@@ -48,7 +50,14 @@ async def run_console(
     """Serves until cancelled. `ready` is called with the port. Raises CannotListen."""
     clock = asyncio.get_running_loop().time
     methods = SignInMethods(clock, settings.key, owner, as_user)
-    console = Console(methods, new_model, settings.cluster, settings.samples, settings.machines)
+    console = Console(
+        methods,
+        new_model,
+        settings.cluster,
+        settings.samples,
+        settings.machines,
+        settings.platform,
+    )
     try:
         async with serving(console.application(), Address(LOOPBACK, settings.port)) as address:
             ready(address.port)

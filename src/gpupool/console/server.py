@@ -17,11 +17,13 @@ from gpupool.console import guard, sign_in
 from gpupool.console.answers import answer_action, frame_of, language, page_html
 from gpupool.console.machines import MachineType
 from gpupool.console.model import NewModel
+from gpupool.console.own_clusters import OwnClusters
 from gpupool.console.pages import ACTIONS, CHANNELS, PAGES, SHORT
 from gpupool.console.parts.action import Action
 from gpupool.console.parts.channel import Channel
 from gpupool.console.parts.page import NoSuchThing, Page
 from gpupool.console.percents import percent_rules
+from gpupool.console.platform import Platform
 from gpupool.console.render import THEMES, html
 from gpupool.console.rights import Denied, SignedOut
 from gpupool.console.sessions import Session, Sessions
@@ -49,6 +51,7 @@ class Console:
         cluster: str = "cluster",
         samples: Mapping[str, str] | None = None,
         machines: tuple[MachineType, ...] = (),
+        platform: Platform | None = None,
     ) -> None:
         """`samples`: manifests to begin with, by name."""
         self._samples = samples or {}
@@ -57,6 +60,11 @@ class Console:
         self._cluster = cluster
         self.sessions = Sessions(methods.clock)
         self._sights = Sights(new_model, methods.clock)
+        self._own = (
+            OwnClusters(platform, cluster, self._sights, methods.clock)
+            if platform is not None and methods.as_user is None
+            else None
+        )
         self._streams: set[asyncio.Task[object]] = set()
 
     def application(self) -> web.Application:
@@ -138,7 +146,7 @@ class Console:
         async def answer(request: web.Request) -> web.StreamResponse:
             if (key := request.query.get("key")) is not None:
                 return await self._enter_by_key(request, key, request.path)
-            session = self._session(request)
+            session = await self._session(request)
             if wants_stream(request):
                 return await self._live(request, session, page)
             notice = unquote(request.cookies.get(f"{_cookie(request)}-notice", ""))
@@ -160,7 +168,7 @@ class Console:
 
     def _channel(self, channel: Channel) -> Answer:
         async def answer(request: web.Request) -> web.StreamResponse:
-            session = self._session(request)
+            session = await self._session(request)
             visit = self._visit(request, session)
             rights = channel.rights(visit)
             await session.sight.rights.require(*rights)
@@ -195,24 +203,35 @@ class Console:
 
     def _action(self, action: Action) -> Answer:
         async def answer(request: web.Request) -> web.StreamResponse:
-            visit = self._visit(request, self._session(request))
+            visit = self._visit(request, await self._session(request))
             return await answer_action(action, visit, request, f"{_cookie(request)}-notice")
 
         return answer
 
-    def _session(self, request: web.Request) -> Session:
+    async def _session(self, request: web.Request) -> Session:
         session = self.sessions.find(request.cookies.get(_cookie(request), ""))
         if session is None:
             raise SignedOut
-        if request.match_info["cluster"] != self._cluster:
-            raise NoSuchThing(f'cluster "{request.match_info["cluster"]}"')
+        wanted = request.match_info["cluster"]
+        if self._own is not None:
+            return await self._own.session_at(session, wanted)
+        if wanted != self._cluster:
+            raise NoSuchThing(f'cluster "{wanted}"')
         return session
 
     def _visit(self, request: web.Request, session: Session) -> Visit:
         names = {k: v for k, v in request.match_info.items() if k != "cluster"}
         translate = translator(language(request))
-        query = dict(request.query)
-        return Visit(session, self._cluster, translate, names, query, self._samples, self._machines)
+        return Visit(
+            session,
+            request.match_info["cluster"],
+            translate,
+            names,
+            dict(request.query),
+            self._samples,
+            self._machines,
+            self._own,
+        )
 
     # -- signing in and out --------------------------------------------------------------------
 

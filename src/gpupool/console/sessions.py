@@ -27,6 +27,9 @@ class Session:
     ends: float
     closing: AsyncExitStack = field(default_factory=AsyncExitStack)
     streams: int = 0  # pages, logs and terminals that are open and follow the cluster
+    root: "Session | None" = None  # of a visit to another cluster of the owner: their own session
+    # The owner's other clusters, by key; the text tells one cluster from the next of that name.
+    others: dict[str, tuple[str, "Session"]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -52,8 +55,9 @@ class Sessions:
     async def end(self, cookie: str) -> None:
         session = self._open.pop(cookie, None)
         if session is not None:
-            session.ends = float("-inf")  # open streams see it
-            await session.closing.aclose()
+            for each in (session, *(other for _, other in session.others.values())):
+                each.ends = float("-inf")  # open streams see it
+                await each.closing.aclose()
 
     async def end_all(self) -> None:
         for cookie in list(self._open):

@@ -98,6 +98,11 @@ class Sights:
         self._open[whose] = (sight, users + 1)
         return sight
 
+    def say(self, topic: str) -> None:
+        """Pages of all visitors that show it are made again."""
+        for sight, _ in self._open.values():
+            sight.watches.say(topic)
+
     async def close(self, whose: str) -> None:
         sight, users = self._open.pop(whose)
         if users > 1:

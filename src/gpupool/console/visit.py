@@ -13,6 +13,7 @@ from gpupool.console.drain import Drain, drain_topic
 from gpupool.console.gpus import Overview
 from gpupool.console.machines import MachineType
 from gpupool.console.model import Model
+from gpupool.console.own_clusters import TOPIC, OwnClusters
 from gpupool.console.rights import Right
 from gpupool.console.sessions import Session
 from gpupool.console.watches import Topic, Watch, What
@@ -34,6 +35,7 @@ class Visit:
     query: Mapping[str, str]
     samples: Mapping[str, str]  # manifests to begin with, by name
     machines: tuple[MachineType, ...] = ()  # that node pools can be made of
+    own: OwnClusters | None = None  # the owner's clusters; None: this console serves others
     read: dict[Topic, int] = field(default_factory=dict)  # with the count of changes so far
 
     @property
@@ -96,6 +98,11 @@ class Visit:
             if not await self.session.sight.rights.has(right):
                 return self.t("You do not have the right: {right}", right=right.words)
         return ""
+
+    def own_clusters(self) -> OwnClusters | None:
+        """The page is made again when one of them is made, started, stopped or deleted."""
+        self.read[TOPIC] = self.session.sight.watches.count(TOPIC)
+        return self.own
 
     def drain_of(self, node: str) -> Drain | None:
         """The page is made again when the drain gets on, or when one begins."""

@@ -5,6 +5,8 @@ How to add one: "A page of the console" in CONTRIBUTING.md.
 
 from gpupool.console.pages import (
     card_actions,
+    cluster_actions,
+    clusters,
     create,
     edit,
     events,
@@ -32,6 +34,7 @@ from gpupool.console.words import word
 # The first one is home.
 PAGES: tuple[Page, ...] = (
     overview.PAGE,
+    clusters.PAGE,
     gpu_map.PAGE,
     pools.PAGE,
     pool.PAGE,
@@ -50,6 +53,7 @@ PAGES: tuple[Page, ...] = (
 ACTIONS: tuple[Action, ...] = (
     *create.ACTIONS,
     *edit.ACTIONS,
+    *cluster_actions.ACTIONS,
     *pool_actions.ACTIONS,
     *node.ACTIONS,
     *card_actions.ACTIONS,
@@ -61,6 +65,7 @@ CHANNELS: tuple[Channel, ...] = (*pod_logs.CHANNELS, *pod_terminal.CHANNELS)
 
 # The side bar: key of the entry, its name, and the page.
 MENU: tuple[tuple[str, str, str], ...] = (
+    ("clusters", word("Clusters"), "clusters"),
     ("overview", word("Overview"), "overview"),
     ("map", word("GPU map"), "map"),
     ("pools", word("Node pools"), "pools"),

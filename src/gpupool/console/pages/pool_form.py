@@ -10,7 +10,7 @@ from gpupool.console.words import Translate
 from gpupool.contract.names import LABEL_CGPU, LABEL_CGPU_NO_ISOLATION
 from kubeclient.objects import Obj
 
-_SYSTEMS = ("CentOS 7.x", "Alibaba Cloud Linux 2.x")
+SYSTEMS = ("CentOS 7.x", "Alibaba Cloud Linux 2.x")
 MOST_NODES = 100_000
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _USUAL_TYPE = "ecs.gn6v-c8g1.2xlarge"
@@ -18,11 +18,11 @@ _USUAL_TYPE = "ecs.gn6v-c8g1.2xlarge"
 PRESETS: Mapping[str, Obj] = {
     "cgpu": {
         "labels": {LABEL_CGPU: "true", LABEL_CGPU_NO_ISOLATION: "false"},
-        "os": _SYSTEMS[1],
+        "os": SYSTEMS[1],
     },
     "cgpu-no-isolation": {
         "labels": {LABEL_CGPU: "true", LABEL_CGPU_NO_ISOLATION: "true"},
-        "os": _SYSTEMS[1],
+        "os": SYSTEMS[1],
     },
 }
 
@@ -77,8 +77,8 @@ def count_field(label: str, count: int, help_: str = "") -> Field:
 def spec_fields(t: Translate, spec: Obj) -> tuple[Field, ...]:
     """Those that can also be changed later."""
     scaling = spec.get("autoscaling") or {}
-    system = str(spec.get("os") or _SYSTEMS[0])
-    known = _SYSTEMS if system in _SYSTEMS else (system, *_SYSTEMS)
+    system = str(spec.get("os") or SYSTEMS[0])
+    known = SYSTEMS if system in SYSTEMS else (system, *SYSTEMS)
     pair, taint = t("One in a line: key=value"), t("One in a line: key=value:NoSchedule")
     number = FieldKind.NUMBER
     return (

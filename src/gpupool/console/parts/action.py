@@ -27,6 +27,7 @@ class Question:
     diff: tuple[DiffLine, ...] = ()  # what it would change
     command: str = ""  # the same with kubectl
     cancel: str = ""  # where "Cancel" leads on a page of its own
+    extra: Mapping[str, object] = field(default_factory=dict)  # for a template of its own
 
 
 @dataclass(frozen=True, slots=True)

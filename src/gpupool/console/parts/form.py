@@ -1,7 +1,7 @@
 """Form: fields, their checks, and what a visitor typed. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -27,8 +27,18 @@ class Field:
     most: int | None = None
     longest: int = 4096
     rows: int = 8  # of a field with several lines
+    section: str = ""  # the heading above it, where something new begins
+    groups: Mapping[str, str] = field(default_factory=dict)  # of choices: value, its group
     # What is wrong with a text that is otherwise good; empty: nothing.
     check: Callable[[str], str] | None = None
+
+    @property
+    def grouped(self) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+        """The choices by their groups, in the order in which they come."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for choice in self.choices:
+            found.setdefault(self.groups.get(choice[0], ""), []).append(choice)
+        return tuple((group, tuple(choices)) for group, choices in found.items())
 
 
 class Invalid(Exception):
@@ -51,13 +61,13 @@ class Complaint(StrEnum):
 def typed_values(fields: tuple[Field, ...], given: Mapping[str, str]) -> dict[str, str]:
     """What the visitor typed, for the form to show it again."""
     return {
-        field.name: given.get(field.name, "").replace("\r\n", "\n")[: field.longest + 1]
-        for field in fields
+        each.name: given.get(each.name, "").replace("\r\n", "\n")[: each.longest + 1]
+        for each in fields
     }
 
 
 def complaints(fields: tuple[Field, ...], values: Mapping[str, str]) -> dict[str, str]:
-    found = {field.name: _complaint(field, values[field.name].strip()) for field in fields}
+    found = {each.name: _complaint(each, values[each.name].strip()) for each in fields}
     return {name: words for name, words in found.items() if words}
 
 

@@ -3,8 +3,11 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from gpupool.console.parts.missing import NoSuchThing
 from gpupool.console.parts.table import RowAction, TableView
 from gpupool.console.visit import Visit
+
+__all__ = ["NoSuchThing", "Page", "Shown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +21,6 @@ class Shown:
     command: str = ""  # the same with kubectl
     table: TableView | None = None  # of a page that is a list
     values: Mapping[str, object] = field(default_factory=dict)
-
-
-class NoSuchThing(Exception):
-    """There is no object of that name. The text says which."""
 
 
 @dataclass(frozen=True, slots=True)

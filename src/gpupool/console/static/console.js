@@ -6,6 +6,7 @@ import { watchCopying, watchFilters, watchKeys } from "./frame.js";
 import { followLog } from "./log.js";
 import { watchPanel } from "./panel.js";
 import { openTerminal } from "./terminal.js";
+import { watchQuotas } from "./quota.js";
 import { watchSearch } from "./search.js";
 import { keepTimes } from "./times.js";
 
@@ -15,6 +16,7 @@ watchFilters();
 watchCopying();
 watchKeys();
 watchSearch();
+watchQuotas();
 keepTimes();
 watchPanel();
 followLog();

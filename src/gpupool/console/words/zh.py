@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gpupool.console.words import (
+    zh_clusters,
     zh_events,
     zh_frame,
     zh_map,
@@ -20,6 +21,7 @@ from gpupool.console.words import (
 ZH: Mapping[str, str] = {
     **zh_frame.WORDS,
     **zh_overview.WORDS,
+    **zh_clusters.WORDS,
     **zh_nodes.WORDS,
     **zh_node_drain.WORDS,
     **zh_pods.WORDS,

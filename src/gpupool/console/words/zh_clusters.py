@@ -1,0 +1,65 @@
+"""Chinese: clusters."""
+
+WORDS = {
+    "Clusters": "集群",
+    "All clusters": "所有集群",
+    "Create cluster": "创建集群",
+    "{running} of {all} clusters run.": "{all} 个集群中有 {running} 个正在运行。",
+    "No clusters can be made on this machine.": "此机器上不能创建集群。",
+    "Clusters: this console serves others, and shows one cluster.": (
+        "集群：此控制台为他人服务，只显示一个集群。"
+    ),
+    "Starting": "启动中",
+    "Stopping": "停止中",
+    "Creating": "创建中",
+    "Deleting": "删除中",
+    "{what}: failed": "{what}：失败",
+    "Not asked yet": "尚未访问",
+    "Does not answer": "没有响应",
+    "There are no clusters.": "没有集群。",
+    "on this machine": "在此机器上",
+    "context of the kubeconfig": "kubeconfig 的上下文",
+    "Start": "启动",
+    "Stop": "停止",
+    "Forget": "忽略",
+    'cluster "{name}"': "集群“{name}”",
+    "Cluster name": "集群名称",
+    "Region": "地域",
+    "Master nodes": "Master 节点数",
+    "May be 0. Pods do not go to them.": "可以为 0。容器组不会调度到这些节点。",
+    "Worker pool {number}": "Worker 节点池 {number}",
+    "Empty: no such pool.": "留空：不创建此节点池。",
+    "Wanted small letters, digits and hyphens, at most 40.": (
+        "只能使用小写字母、数字和连字符，最多 40 个字符。"
+    ),
+    "There is another pool of this name.": "已有同名节点池。",
+    "There is another cluster of this name.": "已有同名集群。",
+    "Quota {name} is {limit}, wanted {wanted}. Raise it with: gpupool quota set {name}={wanted}": (
+        "配额 {name} 为 {limit}，需要 {wanted}。提高配额：gpupool quota set {name}={wanted}"
+    ),
+    "It runs on this machine. Clusters: {used} of {clusters}; nodes in a cluster: at most "
+    "{nodes}.": "集群运行在此机器上。集群：{used} / {clusters}；每个集群最多 {nodes} 个节点。",
+    "Nodes: {sum} of {limit}": "节点：{sum} / {limit}",
+    "Nodes: {sum}, and the quota allows {limit}. Raise it with: "
+    "gpupool quota set nodes-per-cluster={sum} routes-per-cluster={sum}": (
+        "节点：{sum}，配额为 {limit}。提高配额："
+        "gpupool quota set nodes-per-cluster={sum} routes-per-cluster={sum}"
+    ),
+    "Cluster {name} is being created.": "正在创建集群 {name}。",
+    "Start cluster {name}": "启动集群 {name}",
+    "It comes back with all its objects.": "集群将恢复其所有对象。",
+    "Stop cluster {name}": "停止集群 {name}",
+    "Its pods stop too. Its data stays, for the next start.": (
+        "其容器组也会停止。数据保留，供下次启动使用。"
+    ),
+    "Delete cluster {name}": "删除集群 {name}",
+    "It stops, and all its data is deleted: objects, keys, kubeconfig, log.": (
+        "集群将停止，其所有数据将被删除：对象、密钥、kubeconfig、日志。"
+    ),
+    "Another command works on this cluster.": "另一个命令正在操作此集群。",
+    "Cluster {name} is being started.": "正在启动集群 {name}。",
+    "Cluster {name} is being stopped.": "正在停止集群 {name}。",
+    "Cluster {name} is being deleted.": "正在删除集群 {name}。",
+    "Forget cluster {name}": "忽略集群 {name}",
+    "Cluster {name} is forgotten.": "已忽略集群 {name}。",
+}

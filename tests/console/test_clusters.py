@@ -1,0 +1,168 @@
+"""Clusters in the console: the form, the commands, and a whole life of a cluster."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from gpupool.console.cluster_jobs import Job, Jobs, Verb
+from gpupool.console.machines import MachineType
+from gpupool.console.pages.cluster_form import cluster_fields, cluster_file
+from gpupool.console.parts.form import Invalid
+from gpupool.console.platform import Quota
+from gpupool.console.words import ENGLISH, translator
+from gpupool.testing import Cluster
+from tests.console.own_console import OwnConsole, running_console
+from tests.e2e.kubectl import eventually
+
+pytestmark = pytest.mark.timeout(600)
+
+T = translator(ENGLISH)
+P100 = MachineType("ecs.gn5-c4g1.xlarge", 4, 30, "Tesla P100-PCIE-16GB", 1)
+QUOTAS = {name: Quota(name, 40) for name in ("nodes-per-cluster", "routes-per-cluster")}
+
+
+def form(**changes: str) -> dict[str, str]:
+    """As the browser sends it when only the name is typed."""
+    fields = cluster_fields(T, (P100,))
+    return {each.name: each.value for each in fields} | {"name": "clusters-a"} | changes
+
+
+def test_the_form_makes_a_cluster_file() -> None:
+    file = yaml.safe_load(cluster_file(T, form(**{"pool1-labels": "team=a"}), QUOTAS))
+    assert (file["kind"], file["name"], file["region"]) == ("Cluster", "clusters-a", "cn-beijing")
+    masters, workers = file["pools"]
+    assert (masters["role"], masters["count"]) == ("control-plane", 1)
+    assert workers == {
+        "name": "workers",
+        "instanceType": P100.name,
+        "count": 2,
+        "os": "CentOS 7.x",
+        "labels": {"team": "a"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"name": "A"}, "name", "small letters"),
+        ({"name": "a" * 41}, "name", "at most 40"),
+        ({"name": "--all"}, "name", "small letters"),
+        ({"pool1-name": "../x"}, "pool1-name", "small letters"),
+        ({"pool1-labels": "x"}, "pool1-labels", "line 1"),
+        ({"pool2-name": "workers"}, "pool2-name", "another pool"),
+        ({"pool1-count": "40"}, "", "Quota nodes-per-cluster is 40, wanted 41."),
+    ],
+)
+def test_what_is_wrong_is_said_at_the_field(
+    changes: dict[str, str], field: str, words: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        cluster_file(T, form(**changes), QUOTAS)
+    assert set(refused.value.errors) == {field}
+    assert words in refused.value.errors[field]
+
+
+def jobs(script: str) -> tuple[Jobs, asyncio.Queue[None]]:
+    changes: asyncio.Queue[None] = asyncio.Queue()
+    return Jobs((sys.executable, "-c", script), lambda: changes.put_nowait(None)), changes
+
+
+async def ended(job: Job, changes: asyncio.Queue[None]) -> Job:
+    while job.is_running:
+        await asyncio.wait_for(changes.get(), 120)
+    return job
+
+
+async def test_a_command_gets_its_file_and_leaves_nothing_behind() -> None:
+    script = "import sys; print(sys.argv[1:4]); print(open(sys.argv[-1]).read())"
+    made, changes = jobs(script)
+    job = await ended(made.begin("a", Verb.CREATE, "up", "--name", "a", config="x: 1"), changes)
+    assert job.code == 0
+    assert job.text.splitlines() == ["['up', '--name', 'a']", "x: 1"]
+    assert job.task is not None
+    await job.task
+    assert not job.folder.exists()
+
+
+async def test_a_command_that_fails_tells_its_error_without_control_characters() -> None:
+    script = "import sys; print('\\x1b[31mhello\\x1b[0m'); print('Error: no'); sys.exit('try x')"
+    made, changes = jobs(script)
+    job = await ended(made.begin("a", Verb.START, "up"), changes)
+    assert (job.code, job.last_line) == (1, "Error: no")
+    assert "hello\n" in job.text
+    assert "\x1b" not in job.text
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnConsole]:
+    home = tmp_path_factory.mktemp("home")
+    pools = [{"name": "gpu", "instanceType": P100.name, "count": 1}]
+    with Cluster(pools=pools) as cluster:
+        env = {"GPUPOOL_HOME": str(home)}
+        with running_console(cluster.kubeconfig, env=env) as found:
+            yield found
+    # Also after a test that failed half way.
+    reset = (sys.executable, "-m", "gpupool", "reset", "--name", "clusters-a", "--yes")
+    subprocess.run(reset, env={**os.environ, **env}, capture_output=True, check=False)
+
+
+def delete(console: OwnConsole, name: str) -> None:
+    assert console.posts(f"/clusters/{name}/delete", **{"typed-name": name})[0] == 303
+    eventually(lambda: f'id="table-gpupool-{name}"' not in console.page("/clusters"), within_s=120)
+
+
+def row(console: OwnConsole, name: str) -> str:
+    page = console.page("/clusters")
+    return page.partition(f'id="table-gpupool-{name}"')[2].partition("</tr>")[0]
+
+
+def test_a_cluster_is_made_looked_at_stopped_started_and_deleted(
+    console: OwnConsole,
+) -> None:
+    page = console.page("/clusters")
+    assert "Create cluster" in page
+    assert ">1/1<" in page, "the cluster of the console itself"
+    page = console.page("/create/cluster")
+    assert "Clusters: 0 of 5; nodes in a cluster: at most 40." in page
+    assert '<optgroup label="gn5">' in page
+    many = form(**{"pool1-count": "50", "pool1-type": P100.name})
+    status, page = console.posts("/create/cluster", **many)
+    assert status == 422
+    assert "Quota nodes-per-cluster is 40, wanted 51." in page
+    wanted = form(**{"pool1-count": "2", "pool1-type": P100.name, "masters-count": "0"})
+    assert console.posts("/create/cluster", **wanted)[0] == 303
+    assert console.posts("/create/cluster", **wanted)[0] == 422, "the name is taken"
+    eventually(lambda: ">2/2<" in row(console, "clusters-a"), within_s=180)
+    eventually(lambda: ">Running<" in row(console, "clusters-a"), within_s=120)
+
+    def nodes() -> str:
+        status, page, _ = console.asks("GET", "/clusters/gpupool-clusters-a/nodes")
+        assert status == 200
+        return page
+
+    assert "2 of 2 nodes are ready." in nodes()
+    eventually(lambda: nodes().count("1 × Tesla P100-PCIE-16GB") == 2, within_s=60)
+    assert console.posts("/clusters/clusters-a/stop")[0] == 303
+    eventually(lambda: ">Stopped<" in row(console, "clusters-a"), within_s=120)
+    assert console.posts("/clusters/clusters-a/start")[0] == 303
+    status, page = console.posts("/clusters/clusters-a/stop")
+    assert (status, "Another command works on this cluster." in page) == (422, True)
+    eventually(lambda: ">Running<" in row(console, "clusters-a"), within_s=180)
+    eventually(lambda: ">2/2<" in row(console, "clusters-a"), within_s=120)
+    status, _ = console.posts("/clusters/clusters-a/delete", **{"typed-name": "clusters"})
+    assert status == 422, "another name was typed"
+    delete(console, "clusters-a")
+    assert console.asks("GET", "/clusters/gpupool-clusters-a/nodes")[0] == 404
+
+
+def test_a_cluster_that_is_not_there_cannot_be_touched(console: OwnConsole) -> None:
+    for name in ("nobody", "--all", "..%2F.."):
+        for verb in ("start", "stop", "delete"):
+            form_of = {"typed-name": name}
+            assert console.posts(f"/clusters/{name}/{verb}", **form_of)[0] == 404
+    assert console.asks("GET", "/clusters/nobody/nodes")[0] == 404
