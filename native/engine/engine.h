@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Raise it with every change of a structure or of a function, here and in kernel.py. */
-#define LAYOUT 1
+#define LAYOUT 3
 
 #define EXPORTED __attribute__((visibility("default")))
 #define NEVER INT64_MAX     /* the cost of a node that cannot take the pod */
@@ -17,10 +17,11 @@
 #define MOST_ROWS 64        /* cards of a node; kernel.py leaves larger nodes to NumPy */
 #define MOST_UNTOUCHED 16   /* MOST_CARDS of scarcity.py */
 #define BULKS ((int64_t)1 << 22)
+#define BLOCK 16            /* nodes that have one entry of `bounds` */
 
 /* Columns of columns.py. An array "by card" has a row for each card and an entry for each node. */
 struct columns {
-    int64_t size;
+    int64_t size; /* a multiple of BLOCK */
     int64_t rows; /* of the arrays by card */
     const int64_t *free; /* by resource: CPU is row 1, memory row 2 */
     const int32_t *card_free;
@@ -64,6 +65,7 @@ struct shape {
     const uint8_t *allowed;
     int64_t *costs;
     int32_t *uses;
+    int64_t *bounds; /* of every block of nodes: no cost in it is less */
     const struct residue *residue;
 };
 

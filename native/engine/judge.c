@@ -68,6 +68,22 @@ static int32_t use_of(const struct columns *c, const struct shape *s, int64_t no
     return use + (!s->memory || c->largest_part[node] < s->memory);
 }
 
+static int64_t least_of_block(const int64_t *costs) {
+    int64_t least = NEVER;
+    for (int64_t each = 0; each < BLOCK; each++)
+        least = costs[each] < least ? costs[each] : least;
+    return least;
+}
+
+static void set_cost(const struct shape *s, int64_t node, int64_t cost) {
+    int64_t block = node / BLOCK, before = s->costs[node];
+    s->costs[node] = cost;
+    if (cost < s->bounds[block])
+        s->bounds[block] = cost;
+    else if (before <= s->bounds[block])
+        s->bounds[block] = least_of_block(s->costs + block * BLOCK);
+}
+
 /* Judges the nodes that a part of the change log lists; a node may be in it several times. */
 EXPORTED void gpupool_engine_judge(struct columns *c, const struct shape *s, const int64_t *nodes,
                                    int64_t count) {
@@ -78,23 +94,30 @@ EXPORTED void gpupool_engine_judge(struct columns *c, const struct shape *s, con
             continue;
         c->seen[node] = round;
         int does = fits(c, s, node);
-        s->costs[node] = does ? cost_of(c, s, node) : NEVER;
+        set_cost(s, node, does ? cost_of(c, s, node) : NEVER);
         s->uses[node] = does ? use_of(c, s, node) : 0;
     }
 }
 
-/* The first node with the least cost and price; -1: no node fits. `prices` may be NULL. */
+/* The first node with the least cost and price; -1: no node fits. `prices` may be NULL; none of
+ * them is less than `cheapest`.
+ */
 EXPORTED int64_t gpupool_engine_least(const struct columns *c, const struct shape *s,
-                                      const int64_t *prices) {
+                                      const int64_t *prices, int64_t cheapest) {
     int64_t best = -1, least = NEVER;
-    for (int64_t node = 0; node < c->size; node++) {
-        int64_t cost = s->costs[node];
-        if (cost == NEVER)
+    for (int64_t block = 0; block < c->size / BLOCK; block++) {
+        /* A later node with the same total does not win. */
+        if (s->bounds[block] == NEVER || s->bounds[block] + cheapest >= least)
             continue;
-        cost += prices ? prices[s->uses[node]] : 0;
-        if (cost < least) {
-            least = cost;
-            best = node;
+        for (int64_t node = block * BLOCK; node < (block + 1) * BLOCK; node++) {
+            int64_t cost = s->costs[node];
+            if (cost == NEVER)
+                continue;
+            cost += prices ? prices[s->uses[node]] : 0;
+            if (cost < least) {
+                least = cost;
+                best = node;
+            }
         }
     }
     return best;

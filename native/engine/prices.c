@@ -50,6 +50,61 @@ EXPORTED void gpupool_engine_to_spare(int64_t sets, int64_t sizes, const uint8_t
     }
 }
 
+#define LARGE 4
+#define WORTHS (MOST_UNTOUCHED + 1)
+
+static void worth_of_class(const double *likely, const int64_t *sizes, int64_t size_count,
+                           int64_t cards, int64_t *found) {
+    double single = likely[0] * WHOLE, worth[WORTHS] = {0};
+    for (int64_t untouched = 1; untouched < WORTHS; untouched++) {
+        worth[untouched] = worth[untouched - 1] + single;
+        for (int64_t at = 1; at < size_count; at++) {
+            double large = LARGE * WHOLE * likely[at];
+            if (sizes[at] > untouched)
+                continue;
+            large = worth[untouched - sizes[at]] + (double)sizes[at] * (large > single ? large : single);
+            worth[untouched] = large > worth[untouched] ? large : worth[untouched];
+        }
+    }
+    for (int64_t at = 1; at < size_count; at++) {
+        double size = (double)sizes[at], large = LARGE * WHOLE * likely[at];
+        large = large > single ? large : single;
+        for (int64_t each = 0; each < sizes[at] && cards >= sizes[at]; each++) {
+            double part = (double)each / size, partly = size * (single * part);
+            partly += size * (large - single) * (part * part);
+            worth[each] = partly > worth[each] ? partly : worth[each];
+        }
+    }
+    for (int64_t each = 0; each < WORTHS; each++)
+        found[each] = (int64_t)rint(worth[each]);
+}
+
+/* As `worth_of` of scarcity.py: `likely` is (classes, sizes), `found` (classes, WORTHS). */
+EXPORTED void gpupool_engine_worth(const double *likely, const int64_t *sizes, int64_t size_count,
+                                   const int64_t *cards, int64_t classes, int64_t *found) {
+    for (int64_t each = 0; each < classes; each++)
+        worth_of_class(likely + each * size_count, sizes, size_count, cards[each],
+                       found + each * WORTHS);
+}
+
+/* As `prices_for` of scarcity.py: sets `table`, without its first entry, and returns the least. */
+EXPORTED int64_t gpupool_engine_table(const int64_t *worth, const int64_t *single, int64_t classes,
+                                      int64_t cards, int64_t milli, int64_t *table) {
+    int64_t cheapest = 0;
+    for (int64_t each = 0; each < classes; each++) {
+        int64_t part = milli * single[each] / WHOLE, rest = cards * single[each] - part;
+        for (int64_t untouched = 0; untouched < WORTHS; untouched++) {
+            int64_t left = untouched > cards ? untouched - cards : 0;
+            const int64_t *here = worth + each * WORTHS;
+            *++table = part * BULKS;
+            cheapest = *table < cheapest ? *table : cheapest;
+            *++table = (here[untouched] - here[left] - rest) * BULKS;
+            cheapest = *table < cheapest ? *table : cheapest;
+        }
+    }
+    return cheapest;
+}
+
 /* As `_best_cut` of cutting.py, without the pattern. */
 EXPORTED void gpupool_engine_best_cut(const int64_t *cuts, const double *values, int64_t count,
                                       int64_t steps, double nearly, double *worth,

@@ -6,6 +6,7 @@ Resources, taints and tolerations, node selectors and node affinity, host ports.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from kubeclient.objects import Obj
 from kubeclient.quantity import milli_value, parse, value
@@ -25,8 +26,8 @@ class Taint:
     effect: str
 
 
-@dataclass(frozen=True, slots=True)
-class Toleration:
+# Tolerations and terms are parts of keys. They are hashed for every pod, and tuples are fast at it.
+class Toleration(NamedTuple):
     key: str  # empty: every key
     exists: bool  # any value will do
     value: str
@@ -50,8 +51,7 @@ class NodeOperator(StrEnum):
     LESS = "Lt"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRequirement:
+class NodeRequirement(NamedTuple):
     key: str
     operator: NodeOperator
     values: tuple[str, ...]
@@ -78,8 +78,7 @@ class NodeRequirement:
         return left > right if self.operator is NodeOperator.GREATER else left < right
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTerm:
+class NodeTerm(NamedTuple):
     """All requirements must hold. An empty term matches no node, as in Kubernetes."""
 
     labels: tuple[NodeRequirement, ...] = ()

@@ -13,11 +13,17 @@ from hypothesis import strategies as st
 from gpupool.engine import kernel
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
-from gpupool.engine.kernel import LIBRARY, Library, cuts_by, spare_by, view_of
+from gpupool.engine.kernel import LIBRARY, Library, cuts_by, spare_by, view_of, worth_by
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies import cutting, scarcity
 from gpupool.engine.policies.cutting import cuts_of
-from gpupool.engine.policies.scarcity import spare_of
+from gpupool.engine.policies.scarcity import (
+    MOST_CARDS,
+    _prices_by,
+    prices_for,
+    spare_of,
+    worth_of,
+)
 from gpupool.replay import run
 from gpupool.replay.arrivals import Arrivals, churn
 from gpupool.replay.run import Decision, replay
@@ -75,6 +81,27 @@ def test_what_is_to_spare_is_the_same(data: st.DataObject, sets: int, sizes: int
     found = spare_by(LIBRARY, inside, there_is, coming.copy(), variance.copy())
     for mine, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-3)
+
+
+@given(
+    likely=st.lists(st.lists(st.integers(0, 1000), min_size=3, max_size=3), min_size=1, max_size=5),
+    cards=st.integers(1, 12),
+    milli=st.integers(1, 12_000),
+)
+@settings(deadline=None)
+def test_prices_are_the_same_to_the_last_bit(
+    likely: list[list[int]], cards: int, milli: int
+) -> None:
+    assert LIBRARY is not None
+    risk, sizes, machines = np.array(likely) / 1000, (1, 3, 8), [8, 4, 2, 8, 16][: len(likely)]
+    worth, single = worth_of(risk, sizes, machines), np.rint(risk[:, 0] * 1000).astype(np.int64)
+    compiled = worth_by(LIBRARY, risk, sizes, machines, MOST_CARDS)
+    assert compiled.tolist() == worth.tolist()
+    addresses = (compiled.ctypes.data, single.ctypes.data)
+    expected = prices_for(worth, single, cards, milli)
+    found = _prices_by(LIBRARY, compiled, single, addresses, cards, milli)
+    assert found.values.tolist() == expected.values.tolist()
+    assert found.cheapest == expected.cheapest
 
 
 @given(

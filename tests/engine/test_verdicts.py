@@ -11,7 +11,14 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, policy_for
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Demand, Mix
-from gpupool.engine.policies.policy import BULKS, Ask, Ints, Policy, Prices
+from gpupool.engine.policies.policy import (
+    BULKS,
+    Ask,
+    Policy,
+    Prices,
+    PriceTable,
+    price_table,
+)
 from gpupool.engine.policies.scarcity import MOST_CARDS
 from gpupool.engine.verdicts import verdict_of
 from tests.engine import samples
@@ -25,9 +32,9 @@ _MIXES = [
 _USES = 1 + (MOST_CARDS + 1) * 2 * 64
 
 
-def _table(cards: int, milli: int) -> Ints:
+def _table(cards: int, milli: int) -> PriceTable:
     """Prices without sense, but different for nearly every use."""
-    return np.arange(_USES) * (7919 + cards + milli) % 997 * BULKS
+    return price_table(np.arange(_USES) * (7919 + cards + milli) % 997 * BULKS)
 
 
 _RESIDUE = [POLICIES["residue"](mix) for mix in _MIXES]

@@ -10,11 +10,12 @@ before. A pod on a node that does not exist, or on a card that is gone, stays he
 when the node comes back (`discrepancies.py` lists such pods). `version` rises with every change.
 """
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import repeat
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.card_holds import CardHold, card_holds
 from gpupool.engine.columns import Columns
-from gpupool.engine.kinds import Kind, kind_of
+from gpupool.engine.kinds import KindCounts, kind_of
 from gpupool.engine.label_columns import LabelColumns
 from gpupool.engine.node_state import (
     Held,
@@ -36,6 +37,9 @@ from gpupool.engine.policies.policy import Ints
 from gpupool.engine.policies.scarcity import MOST_MACHINES
 from gpupool.engine.verdict_cache import ChangeLog, ShapeVerdict
 from kubeclient.placement import Taint
+
+if TYPE_CHECKING:  # imports this module
+    from gpupool.engine.allowed_nodes import AllowedNodes
 
 NO_GPUS = Allocation()
 # Different GPU models that have a number of their own: policies make tables by model.
@@ -51,10 +55,12 @@ class ClusterModel:
         self.node_changes = ChangeLog()  # nodes that changed themselves
         # By policy and shape of pods, the least recently used first: see `verdicts.py`.
         self.verdicts: OrderedDict[Hashable, ShapeVerdict] = OrderedDict()
+        self.allowed: dict[Hashable, AllowedNodes] = {}  # see `allowed_nodes.py`
+        self._largest_card = (-1, 0)  # position of `node_changes`, and the card
         self.models: dict[str, int] = {}  # the number of each GPU model in the columns
         # Classes of machines, by model and `bulk_of`: the number of each in the columns.
         self.machines: dict[tuple[int, int], int] = {}
-        self.running: Counter[Kind] = Counter()  # pods with GPUs that are held, of each kind
+        self.running = KindCounts()  # pods with GPUs that are held, of each kind
         # By their number in the columns. Autoscalers write times into taints, so sets that no node
         # has any more are dropped.
         self.taint_sets: list[tuple[Taint, ...]] = []
@@ -161,6 +167,7 @@ class ClusterModel:
             self._labels.grow(self.columns.size)
             # Their vectors have the old length.
             self.verdicts.clear()
+            self.allowed.clear()
 
     def _changed(self, index: int) -> None:
         self.changes.append(index)
@@ -229,7 +236,7 @@ class ClusterModel:
         state.take(held, self.columns)
         self._index.count(pod, state.index, 1)
         if pod.gpus and not held.reserved:
-            self.running[kind_of(pod)] += 1
+            self.running.add(kind_of(pod))
         if pod.same_card or pod.different_card:
             for group in _card_groups(pod):
                 self.groups.setdefault(group, {})[pod.uid] = held.node
@@ -240,18 +247,13 @@ class ClusterModel:
         held = state.give_back(uid, self.columns)
         self._index.count(held.pod, state.index, -1)
         if held.pod.gpus and not held.reserved:
-            self._one_less(kind_of(held.pod))
+            self.running.remove(kind_of(held.pod))
         for group in _card_groups(held.pod):
             del self.groups[group][uid]
             if not self.groups[group]:
                 del self.groups[group]
         self.changes.append(state.index)
         return held
-
-    def _one_less(self, kind: Kind) -> None:
-        self.running[kind] -= 1
-        if not self.running[kind]:
-            del self.running[kind]
 
     # -- questions -------------------------------------------------------------------------
 
@@ -274,6 +276,13 @@ class ClusterModel:
         state = self._by_index[index]
         assert state is not None
         return state
+
+    def largest_card(self) -> int:
+        """The units of the largest card; 1: there is none."""
+        position = self.node_changes.position
+        if self._largest_card[0] != position:
+            self._largest_card = (position, int(self.columns.card_total.max()))
+        return self._largest_card[1]
 
     def all_nodes(self) -> Ints:
         """The indexes of all nodes, in order."""

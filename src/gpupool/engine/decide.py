@@ -132,7 +132,7 @@ def depends_on_other_pods(cluster: ClusterModel, pod: PodRequest, verdict: Shape
     """Whether the decision depends on more than each node's own room."""
     return (
         # Required spreads are covered as well: `has_preferences` is true for every spread.
-        verdict.has_soft_taints
+        verdict.nodes.has_soft_taints
         or bool(pod.affinity or pod.anti_affinity or pod.same_card or pod.different_card)
         or has_preferences(pod, cluster)
     )

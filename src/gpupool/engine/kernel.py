@@ -25,8 +25,9 @@ if TYPE_CHECKING:  # columns and policies import this module
     from gpupool.engine.policies.policy import Ask, Ints
 
 Reals: TypeAlias = NDArray[np.float64]
-LAYOUT = 1  # as in native/engine/engine.h
+LAYOUT = 3  # as in native/engine/engine.h
 MOST_ROWS = 64  # cards of a node
+BLOCK = 16  # nodes; the columns' size is a multiple of it
 _MOST = 2**62  # as `columns.MOST`; larger amounts fit nowhere, whatever their number
 _ADDRESS: Any = ctypes.c_void_p
 _NUMBER: Any = ctypes.c_int64
@@ -35,9 +36,11 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "layout": [],
     "size_of": [_NUMBER],
     "judge": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER],
-    "least": [_ADDRESS, _ADDRESS, _ADDRESS],
+    "least": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER],
     "free": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _ADDRESS],
     "to_spare": [_NUMBER, _NUMBER, *[_ADDRESS] * 6],
+    "worth": [_ADDRESS, _ADDRESS, _NUMBER, _ADDRESS, _NUMBER, _ADDRESS],
+    "table": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _NUMBER, _ADDRESS],
     "best_cut": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _REAL, _ADDRESS, _ADDRESS],
 }
 _COLUMNS = (
@@ -58,6 +61,7 @@ class Library:
         self.layout, self.size_of = found["layout"], found["size_of"]
         self.judge, self.least, self.free = found["judge"], found["least"], found["free"]
         self.to_spare, self.best_cut = found["to_spare"], found["best_cut"]
+        self.worth, self.table = found["worth"], found["table"]
 
 
 def _load() -> Library | None:
@@ -137,7 +141,7 @@ class ShapeView(ctypes.Structure):
         *[("shares", _ADDRESS), ("share_count", _NUMBER)],
         *[(name, _NUMBER) for name in ("whole", "cards", "memory", "compute")],
         *[(name, _NUMBER) for name in ("cpu_milli", "memory_bytes")],
-        *[(name, _ADDRESS) for name in ("allowed", "costs", "uses", "residue")],
+        *[(name, _ADDRESS) for name in ("allowed", "costs", "uses", "bounds", "residue")],
     ]
 
     def __init__(
@@ -150,6 +154,8 @@ class ShapeView(ctypes.Structure):
         residue: ResidueView,
     ) -> None:
         allowed, costs, uses = arrays
+        # NEVER, as all costs are at first.
+        self._bounds = np.full(len(costs) // BLOCK, np.iinfo(np.int64).max, dtype=np.int64)
         super().__init__(
             whole=min(whole, _MOST),
             cards=ask.cards,
@@ -160,6 +166,7 @@ class ShapeView(ctypes.Structure):
             allowed=allowed.ctypes.data,
             costs=costs.ctypes.data,
             uses=uses.ctypes.data,
+            bounds=self._bounds.ctypes.data,
             residue=residue.address,
         )
         self.address = ctypes.addressof(self)
@@ -202,6 +209,23 @@ def spare_by(
     arrays = (inside, there_is, coming, variance, spare, spread)
     library.to_spare(*coming.shape, *[each.ctypes.data for each in arrays])
     return spare, spread
+
+
+def worth_by(
+    library: Library, likely: Reals, sizes: Sequence[int], cards: Sequence[int], most: int
+) -> "Ints":
+    """As `scarcity.worth_of`."""
+    found, likely = np.empty((len(cards), most + 1), dtype=np.int64), np.ascontiguousarray(likely)
+    of_sizes, of_cards = array("q", sizes), array("q", cards)
+    library.worth(
+        likely.ctypes.data,
+        of_sizes.buffer_info()[0],
+        len(sizes),
+        of_cards.buffer_info()[0],
+        len(cards),
+        found.ctypes.data,
+    )
+    return found
 
 
 def cuts_by(

@@ -4,6 +4,7 @@ Pods of one kind are alike to a policy. The cluster counts how many of each kind
 `packing.py` counts how many have asked.
 """
 
+from array import array
 from typing import NamedTuple
 
 from gpupool.core.card_choice import CardChoice
@@ -19,6 +20,44 @@ class Kind(NamedTuple):
     node_selector: tuple[tuple[str, str], ...]
     node_terms: tuple[NodeTerm, ...] | None
     card_choice: CardChoice | None
+
+
+class KindCounts:
+    """How many pods there are of each kind. A kind has a number as long as there are pods of it."""
+
+    __slots__ = ("_numbers", "_vacant", "kinds", "pods")
+
+    def __init__(self) -> None:
+        self.kinds: list[Kind | None] = []  # by number
+        self.pods = array("q")  # by number
+        self._numbers: dict[Kind, int] = {}
+        self._vacant: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def add(self, kind: Kind) -> None:
+        number = self._numbers.get(kind)
+        if number is None:
+            number = self._numbers[kind] = self._new_number(kind)
+        self.pods[number] += 1
+
+    def remove(self, kind: Kind) -> None:
+        number = self._numbers[kind]
+        self.pods[number] -= 1
+        if not self.pods[number]:
+            del self._numbers[kind]
+            self.kinds[number] = None
+            self._vacant.append(number)
+
+    def _new_number(self, kind: Kind) -> int:
+        if not self._vacant:
+            self.kinds.append(kind)
+            self.pods.append(0)
+            return len(self.kinds) - 1
+        number = self._vacant.pop()
+        self.kinds[number] = kind
+        return number
 
 
 def kind_of(pod: PodRequest) -> Kind:

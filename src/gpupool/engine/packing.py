@@ -18,7 +18,8 @@ from gpupool.engine.kinds import Kind, kind_of
 from gpupool.engine.open_cards import open_cards
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Mix, MixLearner
-from gpupool.engine.policies.scarcity import Market, accepted, market_of, prices_of
+from gpupool.engine.policies.policy import Ints
+from gpupool.engine.policies.scarcity import Floats, Market, accepted, market_of, prices_of
 from gpupool.engine.supply import free_of, machines_of
 
 _MOST_SIZES = 64  # different card sizes that a mix has
@@ -45,8 +46,13 @@ class Packing:
         self._sizes: tuple[int, ...] = ()
         self._nodes_seen = -1  # position in `ClusterModel.node_changes`
         self._market: Market | None = None
-        # Of each kind of pods: the number of its set of machines (-1: none), and what a pod takes.
+        # Of each kind of pods: the number of its set of machines, from 1 (0: none), and what a pod
+        # takes of it. The same again by the numbers of `ClusterModel.running`, for the kinds that
+        # were seen there.
         self._places: dict[Kind, tuple[int, list[int]]] = {}
+        self._seen: list[Kind | None] = []
+        self._at: Ints = np.zeros(0, dtype=np.intp)
+        self._amounts: Floats = np.zeros((0, 0))
         self._unpriced = 0  # pods since the last look at the prices
 
     def count(self, cluster: ClusterModel, pod: PodRequest) -> None:
@@ -62,11 +68,15 @@ class Packing:
         ):
             self._renew_prices(cluster)
 
+    def _forget_places(self) -> None:
+        self._places.clear()
+        self._seen.clear()
+
     def _look_at_nodes(self, cluster: ClusterModel) -> None:
         self._nodes_seen = cluster.node_changes.position
         # The selections were made from node labels, which may have changed.
         self._models.clear()
-        self._places.clear()
+        self._forget_places()
         sizes = card_sizes(cluster)
         # Only for new sizes: a new policy makes all cached costs useless, and a size that is gone
         # does no harm.
@@ -83,7 +93,7 @@ class Packing:
 
     def _renew_market(self, cluster: ClusterModel) -> None:
         self._market = None
-        self._places.clear()
+        self._forget_places()
         if self.policy.usable is not None:
             mix = replace(self._mix, cards_of_model=cards_of_model(cluster))
             self._market = market_of(mix, machines_of(cluster))
@@ -94,24 +104,41 @@ class Packing:
         market = self._market
         if market is None or not market.sets:
             return
-        held = [
-            (self._place_of(cluster, market, kind), pods) for kind, pods in cluster.running.items()
-        ]
-        at = np.array([place[0] for place, _ in held], dtype=np.intp)
-        amounts = np.array([[pods * each for each in place[1]] for place, pods in held])
-        # One row more than there are sets: -1 leads to the last one, which is cut off.
-        running = np.zeros((len(market.sets) + 1, len(market.sizes)))
-        if held:
-            np.add.at(running, at, amounts)
+        running = self._running(cluster, market)
         free = free_of(cluster, self.policy, market.machines, market.sizes)
-        self.policy = replace(self.policy, prices=prices_of(market, running[:-1], free))
+        self.policy = replace(self.policy, prices=prices_of(market, running, free))
+
+    def _running(self, cluster: ClusterModel, market: Market) -> Floats:
+        """(S, Z): what the pods hold that are bound to each set of machines."""
+        counts, seen = cluster.running, self._seen
+        seen.extend([None] * (len(counts.kinds) - len(seen)))
+        new = [n for n, kind in enumerate(counts.kinds) if kind is not None and kind is not seen[n]]
+        self._make_room(len(seen), len(market.sizes))
+        for number in new:
+            kind = seen[number] = counts.kinds[number]
+            assert kind is not None
+            self._at[number], self._amounts[:, number] = self._place_of(cluster, market, kind)
+        pods = np.array(counts.pods)
+        at, amounts = self._at[: len(pods)], self._amounts[:, : len(pods)] * pods
+        # 0 is for kinds that are bound to no set of this market.
+        sets = len(market.sets) + 1
+        return np.stack([np.bincount(at, row, sets)[1:] for row in amounts], axis=1)
+
+    def _make_room(self, kinds: int, sizes: int) -> None:
+        if len(self._at) < kinds or len(self._amounts) != sizes:
+            at, amounts = self._at, self._amounts
+            self._at = np.zeros(2 * kinds, dtype=np.intp)
+            self._amounts = np.zeros((sizes, 2 * kinds))
+            self._at[: len(at)] = at
+            if len(amounts) == sizes:
+                self._amounts[:, : len(at)] = amounts
 
     def _place_of(self, cluster: ClusterModel, market: Market, kind: Kind) -> tuple[int, list[int]]:
         found = self._places.get(kind)
         if found is None:
             bits = accepted(kind.ask, self._models_for(cluster, kind), market.machines)
             amounts = market.amounts(kind.ask, self._sizes[-1])
-            found = self._places[kind] = (market.sets.get(bits, -1), amounts)
+            found = self._places[kind] = (1 + market.sets.get(bits, -1), amounts)
         return found
 
     def _models_for(self, cluster: ClusterModel, kind: Kind) -> tuple[int, ...]:

@@ -11,14 +11,18 @@ This is right as long as every change of a node or of what is held on it is appe
 
 from array import array
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpupool.core.gpu import GpuAsk
 from gpupool.core.pods import PodRequest
-from gpupool.engine.columns import Bools, Columns
+from gpupool.engine.columns import Columns
 from gpupool.engine.kernel import LIBRARY, ShapeView
 from gpupool.engine.policies.policy import Ask, Ints, Policy
+
+if TYPE_CHECKING:  # imports the cluster, which imports this module
+    from gpupool.engine.allowed_nodes import AllowedNodes
 
 NEVER = int(np.iinfo(np.int64).max)  # the cost of a node that cannot take the pod
 KEPT = 8192  # entries of a log; a reader that is further behind judges all nodes again
@@ -36,23 +40,20 @@ class ShapeVerdict:
     needs: list[tuple[int, int]]  # the same as (resource row, amount), without zeros
     whole: int  # whole cards that are needed at the same time
     shares: tuple[GpuAsk, ...]
-    allowed: Bools  # nodes that pass the filters on node objects, whatever is held there
+    nodes: "AllowedNodes"  # those that pass the filters on node objects, whatever is held there
     costs: Ints  # NEVER: not allowed, or no room
     # What the pod would take of each node, as an index into a table of prices (`verdicts.py`); 0
     # where the cost is NEVER.
     uses: Ints
     changes: int  # valid up to this position of `ClusterModel.changes`
-    node_changes: int  # `allowed` is valid up to this position of `ClusterModel.node_changes`
-    has_soft_taints: bool = False  # some node has a PreferNoSchedule taint that is not tolerated
+    node_changes: int  # `needs` is valid up to this position of `ClusterModel.node_changes`
     view: ShapeView | None = None  # for `kernel.py`; None: NumPy judges this shape
-    # The prices that were last used, and their address.
-    priced: tuple[Ints | None, int] = (None, 0)
 
     def totals(self, policy: Policy) -> Ints:
         """Costs with the prices of the day. Without prices these are the cached costs."""
         if policy.prices is None or not self.ask.cards:
             return self.costs
-        return self.costs + policy.prices.table(self.ask.cards, self.milli).take(self.uses)
+        return self.costs + policy.prices.table(self.ask.cards, self.milli).values.take(self.uses)
 
     def least(self, policy: Policy, columns: Columns) -> int:
         """The first node with the least cost and price; -1: none fits."""
@@ -61,13 +62,10 @@ class ShapeVerdict:
             totals = self.totals(policy)
             node = int(totals.argmin())
             return -1 if totals[node] == NEVER else node
-        prices = 0
+        prices = cheapest = 0
         if policy.prices is not None and self.ask.cards:
-            table = policy.prices.table(self.ask.cards, self.milli)
-            if table is not self.priced[0]:
-                self.priced = (table, table.ctypes.data)
-            prices = self.priced[1]
-        found: int = LIBRARY.least(view.address, self.view.address, prices)
+            _, prices, cheapest = policy.prices.table(self.ask.cards, self.milli)
+        found: int = LIBRARY.least(view.address, self.view.address, prices, cheapest)
         return found
 
     def rule_out(self, node: int) -> None:

@@ -2,7 +2,7 @@
 
 Three steps, by what each result depends on:
 
-    _judge_nodes    node objects: filters on labels, taints, names; again when a node changes
+    allowed_nodes   node objects: filters on labels, taints, names; again when a node changes
     _judge          what is held on a node: room, ports, cost; again when a hold changes
     decide.py       pods on other nodes (affinity, spread): for each decision, never cached
 
@@ -16,17 +16,17 @@ from collections.abc import Hashable
 import numpy as np
 
 from gpupool.core.pods import PodRequest
+from gpupool.engine.allowed_nodes import allowed_nodes, catch_up
 from gpupool.engine.cluster import ClusterModel
-from gpupool.engine.columns import Bools, Columns
-from gpupool.engine.filters import OF_THE_NODE, host_ports, resources, volume_limits
-from gpupool.engine.filters.gpus import allows_mode, has_cards, has_shares, whole_cards
+from gpupool.engine.columns import Columns
+from gpupool.engine.filters import host_ports, resources, volume_limits
+from gpupool.engine.filters.gpus import has_cards, has_shares, whole_cards
 from gpupool.engine.kernel import LIBRARY, ShapeView, view_of
 from gpupool.engine.kinds import ask_of
 from gpupool.engine.open_cards import open_columns
 from gpupool.engine.policies.policy import Ints, Policy
 from gpupool.engine.policies.scarcity import MOST_CARDS, milli_of
 from gpupool.engine.verdict_cache import NEVER, ShapeVerdict
-from kubeclient.placement import Effect
 
 _MOST_BYTES = 192 * 2**20  # of all cached verdicts together
 # An int64 of `costs`, an int32 of `uses` and a bool of `allowed`.
@@ -83,22 +83,20 @@ def _new_verdict(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Shap
         pod=pod,
         policy=policy,
         ask=ask,
-        milli=milli_of(ask, int(cluster.columns.card_total.max())),
+        milli=milli_of(ask, cluster.largest_card()),
         need=need,
         needs=resources.needs_in(need),
         whole=whole_cards(pod),
         shares=tuple(ask for ask in pod.gpus if ask.units),
-        allowed=np.zeros(size, dtype=np.bool_),
+        nodes=allowed_nodes(cluster, pod),
         costs=np.full(size, NEVER, dtype=np.int64),
         uses=np.zeros(size, dtype=np.int32),
         changes=cluster.changes.position,
         node_changes=cluster.node_changes.position,
     )
-    nodes = cluster.all_nodes()
-    _judge_nodes(cluster, verdict, nodes)
     verdict.view = _view(verdict)
     if not _judge_compiled(cluster, verdict, None):
-        _judge(cluster, verdict, nodes[verdict.allowed[nodes]])
+        _judge(cluster, verdict, np.flatnonzero(verdict.nodes.nodes))
     return verdict
 
 
@@ -108,7 +106,7 @@ def _view(verdict: ShapeVerdict) -> ShapeView | None:
     if compiled is None or pod.card_choice is not None or pod.host_ports or pod.attached:
         return None
     shares = [(ask.units, ask.cards, ask.percent) for ask in verdict.shares]
-    arrays = (verdict.allowed, verdict.costs, verdict.uses)
+    arrays = (verdict.nodes.nodes, verdict.costs, verdict.uses)
     return ShapeView(verdict.needs, shares, verdict.whole, verdict.ask, arrays, compiled)
 
 
@@ -137,9 +135,10 @@ def _catch_up(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
     position = cluster.changes.position
     if verdict.changes == position:
         return
-    # First, because `_judge_again` reads `allowed`. Nodes that changed are in both logs, so their
-    # costs are renewed below.
+    # First, because `_judge_again` reads the allowed nodes. Nodes that changed are in both logs, so
+    # their costs are renewed below.
     if verdict.node_changes != cluster.node_changes.position:
+        verdict.node_changes = cluster.node_changes.position
         _catch_up_with_nodes(cluster, verdict)
     since, verdict.changes = verdict.changes, position
     if _judge_compiled(cluster, verdict, since):
@@ -163,44 +162,16 @@ def _catch_up(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
 def _judge_again(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> None:
     verdict.costs[nodes] = NEVER
     verdict.uses[nodes] = 0
-    _judge(cluster, verdict, nodes[verdict.allowed[nodes]])
+    _judge(cluster, verdict, nodes[verdict.nodes.nodes[nodes]])
 
 
 def _catch_up_with_nodes(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
-    changed = cluster.node_changes.since(verdict.node_changes)
-    verdict.node_changes = cluster.node_changes.position
+    catch_up(cluster, verdict.nodes)
     if len(verdict.need) != len(cluster.columns.free):  # a node brought a new kind of resource
         verdict.need = resources.need_of(verdict.pod, cluster.columns)
         verdict.needs = resources.needs_in(verdict.need)
         if verdict.view is not None:
             verdict.view.set_needs(verdict.needs)
-    present = cluster.columns.present
-    if changed is None:
-        verdict.allowed[:] = False
-        nodes = np.flatnonzero(present)
-    else:
-        listed = np.array(list(set(changed)), dtype=np.intp)
-        verdict.allowed[listed] = False
-        nodes = listed[present[listed]]
-    _judge_nodes(cluster, verdict, nodes)
-
-
-def _judge_nodes(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> None:
-    """Evaluate the filters that depend on node objects only, not on what is held there."""
-    allowed: Bools = np.ones(len(nodes), dtype=np.bool_)
-    for filter_ in OF_THE_NODE:
-        allowed &= filter_.passes(verdict.pod, cluster, nodes)
-    if verdict.pod.gpus:
-        allowed &= allows_mode(verdict.pod, cluster, nodes)
-    verdict.allowed[nodes] = allowed
-    # Some of these sets may be of nodes that are gone: if it is true without need, a decision only
-    # takes longer.
-    verdict.has_soft_taints = any(
-        taint.effect == Effect.PREFER_NO_SCHEDULE
-        and not any(toleration.tolerates(taint) for toleration in verdict.pod.tolerations)
-        for taints in cluster.taint_sets
-        for taint in taints
-    )
 
 
 def _judge(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> None:
@@ -266,7 +237,7 @@ def _cost_on(cluster: ClusterModel, verdict: ShapeVerdict, node: int) -> int:
     agree with `_judge`.
     """
     columns = cluster.columns
-    if columns.whole_free.item(node) < verdict.whole or not verdict.allowed[node]:
+    if columns.whole_free.item(node) < verdict.whole or not verdict.nodes.nodes[node]:
         return NEVER
     for ask in verdict.shares:
         if columns.largest_free.item(node) < ask.units:

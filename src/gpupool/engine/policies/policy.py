@@ -50,11 +50,21 @@ class CardColumns(Protocol):
     def bulk(self) -> Ints: ...  # (N,) how large a machine it is: cards, then CPU, then memory
 
 
+class PriceTable(NamedTuple):
+    values: Ints  # a price for each `use` (`verdicts.py`), int64
+    address: int  # of the values
+    cheapest: int  # the least of them
+
+
+def price_table(values: Ints) -> PriceTable:
+    return PriceTable(values, values.ctypes.data, int(values.min()))
+
+
 class Prices(NamedTuple):
     """What a pod pays, beside its cost, for what it takes from other pods: see `scarcity.py`."""
 
-    # (number of cards, thousandths of all of them) -> a price for each `use` (`verdicts.py`).
-    table: Callable[[int, int], Ints]
+    # Arguments: number of cards, thousandths of all of them.
+    table: Callable[[int, int], PriceTable]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ soon as such machines become few, and nothing more before. Most of that worth is
 card that is taken, because pods leave again, and the last pods on a machine keep it from the large.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import erfc, sqrt
@@ -26,12 +27,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpupool.engine.kernel import LIBRARY, spare_by
+from gpupool.engine.kernel import LIBRARY, Library, spare_by, worth_by
 from gpupool.engine.policies.mix import Mix
-from gpupool.engine.policies.policy import BULKS, WHOLE, Ask, Ints, Prices
+from gpupool.engine.policies.policy import (
+    BULKS,
+    WHOLE,
+    Ask,
+    Ints,
+    Prices,
+    PriceTable,
+    price_table,
+)
 
 MOST_MACHINES = 64  # classes of machines that have a number of their own
 MOST_CARDS = 16  # untouched cards of a node beyond these do not count
+# Of a table of prices. Nodes may be newer than the market: their classes cost nothing until it is
+# made anew.
+_USES = 1 + MOST_MACHINES * (MOST_CARDS + 1) * 2
 _MOST_SETS = 64  # different sets of machines: those with the most demand
 _MOST_SIZES = 4  # different numbers of cards
 # To lose a pod with several cards counts as much as to lose this many times its cards in small
@@ -140,9 +152,13 @@ def prices_of(market: Market, running: Floats, free: Floats) -> Prices:
     # Rounded first: where no size is scarce, prices must be exactly proportional to what is taken,
     # or a thousandth would decide between nodes that are equal.
     likely = np.rint(likely * WHOLE) / WHOLE
-    worth = _worth(likely, market.sizes, np.array(machines.cards))
     single: Ints = np.rint(likely[:, 0] * WHOLE).astype(np.int64)
-    return Prices(lru_cache(256)(partial(_table, worth, single)))
+    if LIBRARY is None:
+        worth = worth_of(likely, market.sizes, machines.cards)
+        return Prices(lru_cache(256)(partial(prices_for, worth, single)))
+    worth = worth_by(LIBRARY, likely, market.sizes, machines.cards, MOST_CARDS)
+    addresses = (worth.ctypes.data, single.ctypes.data)
+    return Prices(lru_cache(256)(partial(_prices_by, LIBRARY, worth, single, addresses)))
 
 
 def _risks(market: Market, running: Floats, free: Floats) -> Floats:
@@ -179,8 +195,9 @@ def spare_of(
     return found, spreads
 
 
-def _worth(likely: Floats, sizes: tuple[int, ...], cards: Ints) -> Ints:
+def worth_of(likely: Floats, sizes: Sequence[int], machine_cards: Sequence[int]) -> Ints:
     """(M, MOST_CARDS + 1): what so many untouched cards of a node are worth, in thousandths."""
+    cards = np.array(machine_cards)
     single = likely[:, 0] * WHOLE
     large = np.maximum(single[:, np.newaxis], _LARGE * WHOLE * likely)
     worth = [np.zeros(len(cards))]
@@ -201,15 +218,29 @@ def _worth(likely: Floats, sizes: tuple[int, ...], cards: Ints) -> Ints:
     return np.rint(found).astype(np.int64)
 
 
-def _table(worth: Ints, single: Ints, cards: int, milli: int) -> Ints:
-    """By `use_of` a node: the price of an ask for so many cards, `milli` of all of them."""
+def prices_for(worth: Ints, single: Ints, cards: int, milli: int) -> PriceTable:
+    """The price of an ask for so many cards, `milli` of all of them."""
     left = np.maximum(np.arange(MOST_CARDS + 1) - cards, 0)
     whole = worth - worth[:, left]
     part = np.broadcast_to((milli * single // WHOLE)[:, np.newaxis], whole.shape)
     # What is left of the cards that it takes can still be used in parts.
     rest = (cards * single)[:, np.newaxis] - part
     both = np.stack([part, whole - rest], axis=2)
-    # Nodes may be newer than the market. Their classes cost nothing until it is made anew.
-    table = np.zeros(1 + MOST_MACHINES * (MOST_CARDS + 1) * 2, dtype=np.int64)
+    table = np.zeros(_USES, dtype=np.int64)
     table[1 : 1 + both.size] = both.ravel() * BULKS
-    return table
+    return price_table(table)
+
+
+def _prices_by(
+    library: Library,
+    worth: Ints,
+    single: Ints,
+    addresses: tuple[int, int],
+    cards: int,
+    milli: int,
+) -> PriceTable:
+    """As `prices_for`. `worth` and `single` are here so that they live as long as this."""
+    table = np.zeros(_USES, dtype=np.int64)
+    address = table.ctypes.data
+    cheapest = library.table(*addresses, len(worth), cards, milli, address)
+    return PriceTable(table, address, cheapest)
