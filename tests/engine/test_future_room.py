@@ -18,7 +18,7 @@ def put(cluster: ClusterModel, pod: PodRequest, node: str) -> None:
 def room(
     cluster: ClusterModel, ends: Mapping[str, float], *pods: PodRequest, taken: tuple[str, ...] = ()
 ) -> FutureRoom | None:
-    search = Search(cluster, POLICY, lambda held: ends[held.pod.uid], 0.0, taken)
+    search = Search(cluster, POLICY, lambda held, _: ends[held.pod.uid], 0.0, taken)
     return future_room(search, pods)
 
 

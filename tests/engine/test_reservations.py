@@ -66,7 +66,7 @@ class World:
         self.kept.consider(due, POLICY, self._ends, self.now)
         self.kept.move_late(POLICY, self._ends, self.now)
 
-    def _ends(self, held: Held) -> float:
+    def _ends(self, held: Held, of: int) -> float:
         return max(self.now, self.guessed[held.pod.uid])
 
     def _try(self, name: str) -> None:
@@ -191,7 +191,7 @@ def test_room_that_is_freed_is_kept() -> None:
         assert isinstance(found, Placement)
         cluster.hold(whole(uid), *found)
     (made,) = kept.consider(
-        [Waiting("big", (whole("big", 2),), 0)], POLICY, lambda _: 10.0, now_s=5
+        [Waiting("big", (whole("big", 2),), 0)], POLICY, lambda *_: 10.0, now_s=5
     )
     assert (made.made_s, made.expected_s) == (5, 10)
     cluster.release("x")
@@ -209,7 +209,7 @@ def test_a_pod_that_ends_in_time_uses_the_room_and_is_waited_for() -> None:
     found = decide(cluster, whole("x"), POLICY)
     assert isinstance(found, Placement)
     cluster.hold(whole("x"), *found)
-    kept.consider([Waiting("big", (whole("big", 2),), 0)], POLICY, lambda _: 10.0, now_s=0)
+    kept.consider([Waiting("big", (whole("big", 2),), 0)], POLICY, lambda *_: 10.0, now_s=0)
     assert kept.open_until(11, 0) == []
     usable = kept.open_until(9, 0)
     with kept.ignored(lambda each: each in usable):
@@ -225,7 +225,7 @@ def test_a_pod_that_ends_in_time_uses_the_room_and_is_waited_for() -> None:
 def test_more_important_pods_use_the_room_at_any_time() -> None:
     cluster = cluster_of(gpu_node())
     kept = Reservations(cluster)
-    kept.consider([Waiting("big", (whole("big", 2),), 0)], POLICY, lambda _: 10.0, now_s=0)
+    kept.consider([Waiting("big", (whole("big", 2),), 0)], POLICY, lambda *_: 10.0, now_s=0)
     assert kept.open_until(99, 0) == []
     assert len(kept.open_until(99, 1)) == 1
 
@@ -233,7 +233,7 @@ def test_more_important_pods_use_the_room_at_any_time() -> None:
 def test_a_reservation_on_a_node_that_is_gone_does_not_hold() -> None:
     cluster = cluster_of(gpu_node())
     kept = Reservations(cluster)
-    kept.consider([Waiting("big", (whole("big", 2),), 0)], POLICY, lambda _: 10.0, now_s=0)
+    kept.consider([Waiting("big", (whole("big", 2),), 0)], POLICY, lambda *_: 10.0, now_s=0)
     assert kept.still_holds("big", POLICY)
     cluster.remove_node("n")
     assert not kept.still_holds("big", POLICY)
@@ -245,7 +245,7 @@ def test_a_pod_that_fits_on_no_node_keeps_nobody_from_a_reservation() -> None:
     cluster = cluster_of(gpu_node("a"), gpu_node("b"))
     kept = Reservations(cluster)
     due = [Waiting("never", (whole("never", 9),), 0), Waiting("big", (whole("big", 2),), 1)]
-    made = kept.consider(due, POLICY, lambda _: 10.0, now_s=100)
+    made = kept.consider(due, POLICY, lambda *_: 10.0, now_s=100)
     assert [each.waiting.key for each in made] == ["big"]
 
 
@@ -257,13 +257,13 @@ def test_a_late_reservation_moves_to_room_that_is_free_sooner_but_not_for_ever()
         assert isinstance(found, Placement)
         cluster.hold(whole(uid), *found)
     kept = Reservations(cluster)
-    kept.consider([Waiting("u", (whole("u"),), 0)], POLICY, lambda h: ends[h.pod.uid], now_s=0)
+    kept.consider([Waiting("u", (whole("u"),), 0)], POLICY, lambda h, _: ends[h.pod.uid], now_s=0)
     first = kept.all()[0].nodes()
     nodes = [first]
     for now in range(200, 100_000, 200):
         late = next(uid for uid in ends if uid in kept.all()[0].seats[0].leaving)
         ends.update({uid: now + (9000.0 if uid == late else 5.0) for uid in ends})
-        kept.move_late(POLICY, lambda h: ends[h.pod.uid], now)
+        kept.move_late(POLICY, lambda h, _: ends[h.pod.uid], now)
         if kept.all()[0].nodes() != nodes[-1]:
             nodes.append(kept.all()[0].nodes())
     assert len(nodes) == 4

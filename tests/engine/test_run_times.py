@@ -1,3 +1,5 @@
+from math import inf
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,11 +29,20 @@ def test_what_outlives_its_kind_goes_on_for_as_long_again() -> None:
     assert runs.left_s("train", 600) == 600
 
 
-def test_nearly_all_of_a_kind_end_within_its_longest_runs() -> None:
+def test_a_kind_runs_at_most_as_long_as_its_longest_run_if_there_were_many() -> None:
     runs = RunTimes()
-    for seconds in range(1, 11):
+    for seconds in range(1, 8):
         runs.ended("train", seconds)
-    assert runs.at_most_s("train") == 10
+    assert runs.at_most_s("train") == inf
+    runs.ended("train", 8)
+    assert runs.at_most_s("train") == 8
+
+
+def test_of_many_pods_the_last_one_ends_later() -> None:
+    runs = RunTimes()
+    for seconds in range(1, 101):
+        runs.ended("train", seconds)
+    assert runs.left_s("train", 0, of=1) < runs.left_s("train", 0, of=4) < 100
 
 
 def test_old_runs_are_forgotten() -> None:

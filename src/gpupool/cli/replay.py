@@ -46,6 +46,19 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 )
 @click.option("--timed", is_flag=True, help="Use the times of the trace: pods wait, run and leave.")
 @click.option(
+    "--load",
+    type=Real(1, 1000),
+    metavar="PERCENT",
+    help="With --timed: compress the times until so much of the GPUs is asked for.",
+)
+@click.option(
+    "--reservations",
+    type=click.Choice(["on", "off", "both"]),
+    default="on",
+    show_default=True,
+    help="With --timed: whether room is kept for pods that wait for long.",
+)
+@click.option(
     "--arrivals", type=_FILE, help="File with the order of arrival: one pod name per line."
 )
 @click.option("--placements", type=_OUT, help="Write every decision to this CSV file.")
@@ -55,6 +68,11 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
     type=Whole(1, 20_000),
     metavar="NODES",
     help="Generate a trace with this many nodes.",
+)
+@click.option(
+    "--large-jobs",
+    is_flag=True,
+    help="With --synthetic: half of the GPU is asked for by jobs of 8 cards and more, and gangs.",
 )
 @output_options("json", "yaml")
 def command(output: Output, **_given: object) -> None:
@@ -70,6 +88,7 @@ def command(output: Output, **_given: object) -> None:
       gpupool replay --synthetic 200 --policy residue --policy best-fit
       gpupool replay pods.csv --nodes nodes.csv --seeds 0:10 -o json
       gpupool replay pods.csv --nodes nodes.csv --churn 95 --plot plot.svg
+      gpupool replay pods.csv --nodes nodes.csv --timed --load 100 --reservations both
     """
     from gpupool.replay.trace import TraceError
 
@@ -81,14 +100,17 @@ def command(output: Output, **_given: object) -> None:
 
 def _replay(given: dict[str, object], output: Output) -> None:
     from gpupool.replay.arrivals import seeds_of
+    from gpupool.replay.study import prepared
 
     policies = _policies(given["policies"])
     seeds = list(seeds_of(str(given["seeds"])))
-    if given["placements"] and len(policies) * len(seeds) > 1:
+    runs = len(policies) * len(seeds) * (1 + (given["reservations"] == "both"))
+    if given["placements"] and runs > 1:
         raise click.UsageError("--placements is for one policy and one seed at a time.")
     with progress("Reading the trace"):
         trace = _trace(given)
-    method = _method(trace, given)
+        method = _method(trace, given)
+        trace = prepared(trace, method)
     found = _run(trace, method, policies, seeds)
     _write_files(trace, method, found, given)
     output.show(_Study(trace, method, found))
@@ -108,13 +130,15 @@ def _policies(given: object) -> list[str]:
 
 def _trace(given: dict[str, object]) -> "Trace":
     from gpupool.replay.files import read_trace
-    from gpupool.replay.synthetic import synthetic_trace
+    from gpupool.replay.synthetic import large_trace, synthetic_trace
 
     pods, nodes, synthetic = given["pods"], given["nodes"], given["synthetic"]
     if isinstance(synthetic, int):
         if pods or nodes:
             raise click.UsageError("--synthetic makes a trace of its own; name no files with it.")
-        return synthetic_trace(synthetic)
+        return large_trace(synthetic) if given["large_jobs"] else synthetic_trace(synthetic)
+    if given["large_jobs"]:  # before the files are looked at
+        raise click.UsageError("--large-jobs is for --synthetic.")
     if not isinstance(pods, Path):
         raise click.UsageError("Name a file of pods, or try --synthetic 200.")
     return read_trace(pods, nodes if isinstance(nodes, Path) else None)
@@ -127,11 +151,17 @@ def _method(trace: "Trace", given: dict[str, object]) -> "Method":
     churn, arrivals = given["churn"], given["arrivals"]
     if sum(map(bool, (churn, given["timed"], arrivals))) > 1:
         raise click.UsageError("--churn, --timed and --arrivals exclude one another.")
+    if not given["timed"] and (given["load"] or given["reservations"] != "on"):
+        raise click.UsageError("--load and --reservations are for --timed.")
     if isinstance(churn, float):
         return Method("churn", churn / 100)
     if isinstance(arrivals, Path):
         return Method("filling", given=from_file(trace, arrivals))
-    return Method("timed" if given["timed"] else "filling")
+    if not given["timed"]:
+        return Method("filling")
+    load = given["load"]
+    reserves = {"on": (True,), "off": (False,), "both": (True, False)}[str(given["reservations"])]
+    return Method("timed", load / 100 if isinstance(load, float) else 0.0, reserves=reserves)
 
 
 def _run(

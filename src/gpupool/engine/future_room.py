@@ -23,7 +23,9 @@ from gpupool.engine.trial import Trial, trial
 _NEVER = float("inf")
 _ALL = 2**62  # more than any card has
 _MOST_NODES = 64  # that are tried pod by pod, the most promising first
-Ends = Callable[[Held], float]  # when a pod is expected to end; never before now
+# When a pod is expected to end, never before now, if it is one of so many that must have ended: the
+# last of many ends later than each of them usually does.
+Ends = Callable[[Held, int], float]
 
 
 class Seat(NamedTuple):
@@ -116,7 +118,7 @@ def _earliest_s(
     A bound, so that few nodes are tried pod by pod. Of CPU it looks for pods without GPUs only.
     """
     leaves = [
-        (_NEVER if held.reserved or held.pod.uid in taken else search.ends(held), held)
+        (_NEVER if held.reserved or held.pod.uid in taken else search.ends(held, 1), held)
         for held in state.pods.values()
     ]
     if not pod.gpus:
@@ -164,7 +166,7 @@ def _on_node(
     """The seat, and what it costs."""
     cluster, name = search.cluster, state.node.name
     ends = {
-        held.pod.uid: (search.ends(held), held)
+        held.pod.uid: (search.ends(held, 1), held)
         for held in state.pods.values()
         if not held.reserved and held.pod.uid not in taken
     }
@@ -176,7 +178,7 @@ def _on_node(
         leaving = _needed(search, pod, name, [held for _, held in gone], trying)
         placement = decide_on(cluster, pod, search.policy, (name,))
     assert isinstance(placement, Placement)
-    free_s = max((ends[uid][0] for uid in leaving), default=search.now_s)
+    free_s = max((search.ends(ends[uid][1], len(leaving)) for uid in leaving), default=search.now_s)
     used = {share.uuid for gpus in placement.allocation.containers for share in gpus.shares}
     kept_s = sum(free_s - min(end_s, free_s) for card, end_s in idle_of if card.card.uuid in used)
     cost = (_cards_of(pod) or 1) * (free_s - search.now_s) + kept_s

@@ -302,7 +302,7 @@ class Reservations:
 
     def _move(self, kept: Reservation, policy: Policy, ends: Ends, now_s: float) -> None:
         held = [self._cluster.held(uid) for seat in kept.seats for uid in seat.leaving]
-        left_s = max((ends(each) for each in held if each), default=now_s) - now_s
+        left_s = max((ends(each, len(held)) for each in held if each), default=now_s) - now_s
         with self.own_room(kept.waiting.key):
             room = self._room(kept.waiting, policy, ends, now_s)
         if room is not None and room.expected_s - now_s < left_s / 2:

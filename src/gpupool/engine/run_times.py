@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 _KEPT = 64  # runs of each kind: recent ones say more than old ones
 _MOST_KINDS = 4096
 _ENOUGH = 3  # runs, for a kind to be known
+_MANY = 8  # runs, to say that none takes longer
 _UNKNOWN_S = 86_400.0  # nothing at all has ended yet
 _USUAL, _LONG = 0.5, 0.9  # parts of the runs that end before
 
@@ -47,13 +48,18 @@ class RunTimes:
         runs.add(seconds, _KEPT)
         self._all.add(seconds, 8 * _KEPT)
 
-    def left_s(self, kind: Hashable, age_s: float) -> float:
-        """How much longer a pod of this kind runs that has run for so long. Never below 0."""
-        return self._left(kind, age_s, _USUAL)
+    def left_s(self, kind: Hashable, age_s: float, of: int = 1) -> float:
+        """How much longer a pod of this kind runs that has run for so long. Never below 0.
+
+        `of`: it is one of so many pods. With even chances all of them have ended by then.
+        """
+        return self._left(kind, age_s, _USUAL ** (1 / max(1, of)))
 
     def at_most_s(self, kind: Hashable) -> float:
-        """How long nearly every pod of this kind runs."""
-        return self._left(kind, 0.0, _LONG)
+        """How long the longest pod of this kind ran; not known: for ever."""
+        runs = self._kinds.get(kind)
+        enough = runs is not None and len(runs.in_order) >= _MANY
+        return runs.in_order[-1] if runs is not None and enough else float("inf")
 
     def _left(self, kind: Hashable, age_s: float, part: float) -> float:
         runs = self._kinds.get(kind)
@@ -65,7 +71,7 @@ class RunTimes:
         # long goes on for about as long again.
         first = self._all.longer_than(age_s)
         if len(self._all.in_order) - first >= _ENOUGH:
-            return max(_quantile(self._all.in_order, first, _LONG) - age_s, age_s)
+            return max(_quantile(self._all.in_order, first, max(part, _LONG)) - age_s, age_s)
         return max(_UNKNOWN_S if not self._all.in_order else self._all.in_order[-1], age_s)
 
 

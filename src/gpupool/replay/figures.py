@@ -33,9 +33,9 @@ def filling_figures(trace: Trace, arrivals: Arrivals, record: ReplayRecord) -> F
         "alloc_at_130": _allocated_at(FILL_TO, arrived, record.allocated_milli, capacity),
         "auc": _area(arrived, record.allocated_milli, capacity),
         "decisions": len(record.decisions),
-        "decisions_per_s": _rate(len(record.decisions), record.seconds),
-        "accepted_multi_gpu": _percent(sum(bool(d.node) for d in multi), len(multi)),
-        "first_refusal_at": None if refused is None else _percent(arrived[refused], capacity),
+        "decisions_per_s": rate(len(record.decisions), record.seconds),
+        "accepted_multi_gpu": percent(sum(bool(d.node) for d in multi), len(multi)),
+        "first_refusal_at": None if refused is None else percent(arrived[refused], capacity),
     }
 
 
@@ -48,7 +48,7 @@ def _allocated_at(
 ) -> float | None:
     """The value after the arrival that reaches `part` of capacity; None: never reached."""
     at = bisect_left(arrived, part * capacity)
-    return _percent(allocated[at], capacity) if at < len(arrived) else None
+    return percent(allocated[at], capacity) if at < len(arrived) else None
 
 
 def _area(arrived: Sequence[int], allocated: Sequence[int], capacity: int) -> float | None:
@@ -58,7 +58,7 @@ def _area(arrived: Sequence[int], allocated: Sequence[int], capacity: int) -> fl
         reached = min(reached, int(FILL_TO * capacity))
         area += held * (reached - before)
         before = reached
-    return _percent(area, before * capacity)
+    return percent(area, before * capacity)
 
 
 def churn_figures(trace: Trace, arrivals: Arrivals, record: ReplayRecord) -> Figures:
@@ -68,29 +68,11 @@ def churn_figures(trace: Trace, arrivals: Arrivals, record: ReplayRecord) -> Fig
     multi = [d for d in measured if trace.pods[d.pod].cards > 1]
     held = record.allocated_milli[arrivals.measured_from :]
     return {
-        "accepted_gpu": _percent(accepted, offered),
-        "accepted_multi_gpu": _percent(sum(bool(d.node) for d in multi), len(multi)),
-        "allocated": _percent(sum(held), len(held) * trace.capacity_milli),
+        "accepted_gpu": percent(accepted, offered),
+        "accepted_multi_gpu": percent(sum(bool(d.node) for d in multi), len(multi)),
+        "allocated": percent(sum(held), len(held) * trace.capacity_milli),
         "decisions": len(record.decisions),
-        "decisions_per_s": _rate(len(record.decisions), record.seconds),
-    }
-
-
-def timed_figures(trace: Trace, record: TimedRecord) -> Figures:
-    waits = sorted(record.waits_s)
-    spans = list(zip(record.times_s, record.times_s[1:], record.allocated_milli, strict=False))
-    lasted = record.times_s[-1] - record.times_s[0] if record.times_s else 0
-    area = sum(held * (end - begin) for begin, end, held in spans)
-    return {
-        "placed": len(waits),
-        "never_placed": len(trace.pods) - len(waits),
-        "waited": sum(wait > 0 for wait in waits),
-        "wait_mean_s": round(sum(waits) / len(waits), 1) if waits else None,
-        "wait_p99_s": waits[len(waits) * 99 // 100] if waits else None,
-        "allocated": _percent(area, lasted * trace.capacity_milli),
-        "allocated_most": _percent(max(record.allocated_milli, default=0), trace.capacity_milli),
-        "decisions": record.attempts,
-        "decisions_per_s": _rate(record.attempts, record.seconds),
+        "decisions_per_s": rate(len(record.decisions), record.seconds),
     }
 
 
@@ -134,9 +116,9 @@ def waiting_curve(label: str, record: TimedRecord) -> Curve:
     return Curve(label, times, tuple(float(count) for count in record.waiting))
 
 
-def _percent(part: float, whole: float) -> float | None:
+def percent(part: float, whole: float) -> float | None:
     return round(100 * part / whole, 3) if whole else None
 
 
-def _rate(decisions: int, seconds: float) -> float | None:
+def rate(decisions: int, seconds: float) -> float | None:
     return round(decisions / seconds, 1) if seconds else None

@@ -90,6 +90,7 @@ def _job(row: InputRow) -> Job:
         tuple(sorted({model.strip() for model in models.split("|") if model.strip()})),
         arrives,
         runs,
+        row.fields.get("gang", "").strip(),
     )
 
 

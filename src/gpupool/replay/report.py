@@ -19,17 +19,23 @@ def as_json(trace: Trace, method: Method, found: Sequence[Outcome]) -> dict[str,
         "nodes": len(trace.nodes),
         "cards": trace.capacity_milli // 1000,
         "pods": len(trace.pods),
-        "results": [{"policy": o.policy, "seed": o.seed, **o.figures} for o in found],
+        "results": [_result(outcome) for outcome in found],
     }
+
+
+def _result(outcome: Outcome) -> dict[str, Any]:
+    reserves = {} if outcome.reserves is None else {"reservations": outcome.reserves}
+    return {"policy": outcome.policy, "seed": outcome.seed, **reserves, **outcome.figures}
 
 
 def mean_rows(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
     """A header, and a line for each policy with the means over its seeds."""
-    names = list(found[0].figures)
+    names = [name for name, value in found[0].figures.items() if not isinstance(value, list)]
     rows = []
-    for policy in dict.fromkeys(outcome.policy for outcome in found):
-        mine = [outcome.figures for outcome in found if outcome.policy == policy]
-        rows.append([policy, str(len(mine)), *(_mean([f[name] for f in mine]) for name in names)])
+    for run in dict.fromkeys((outcome.policy, outcome.reserves) for outcome in found):
+        mine = [o.figures for o in found if (o.policy, o.reserves) == run]
+        shown = f"{run[0]}, no reservations" if run[1] is False else run[0]
+        rows.append([shown, str(len(mine)), *(_mean([f[name] for f in mine]) for name in names)])
     return ["POLICY", "RUNS", *(name.upper().replace("_", "-") for name in names)], rows
 
 
@@ -72,6 +78,7 @@ _PANELS = {
     "timed": (
         ("allocated", "GPU allocated", "hours", "% of the cluster"),
         ("waiting", "Pods that wait", "hours", "pods"),
+        ("waits", "Waiting time of pods with several cards", "% of these pods", "hours"),
     ),
 }
 

@@ -13,21 +13,24 @@ from gpupool.replay.figures import (
     filling_figures,
     fragment_curve,
     timed_curve,
-    timed_figures,
     waiting_curve,
 )
+from gpupool.replay.load import at_load
 from gpupool.replay.run import Decision, Progress, ReplayRecord, replay
 from gpupool.replay.timed import replay_timed
+from gpupool.replay.timed_figures import timed_figures, wait_curve
 from gpupool.replay.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How a trace is replayed. `load`, for churn: the part of the GPUs that pods ask for."""
+    """How a trace is replayed. `load`: the part of the GPUs that pods ask for; 0: as it is."""
 
     name: str  # "filling", "churn" or "timed"
     load: float = 0.0
     given: Arrivals | None = None  # a given order of arrival, instead of a random one
+    # Timed: whether room is kept for pods that wait for long; both, one after the other.
+    reserves: tuple[bool, ...] = (True,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,12 @@ class Outcome:
     figures: Figures
     decisions: Sequence[Decision]
     curves: dict[str, Curve]  # by panel
+    reserves: bool | None = None  # None: nobody waits in this method
+
+
+def prepared(trace: Trace, method: Method) -> Trace:
+    """The trace as the method wants it. Once for all runs."""
+    return at_load(trace, method.load) if method.name == "timed" and method.load else trace
 
 
 def arrivals_for(trace: Trace, method: Method, seed: int) -> Arrivals:
@@ -48,7 +57,7 @@ def arrivals_for(trace: Trace, method: Method, seed: int) -> Arrivals:
 def decisions_ahead(trace: Trace, method: Method, seeds: Sequence[int]) -> int:
     """How many decisions one policy will make, for a progress bar."""
     if method.name == "timed":
-        return len(by_time(trace))
+        return len(by_time(trace)) * len(method.reserves)
     if method.given is not None:
         return len(method.given.order)
     return sum(len(arrivals_for(trace, method, seed).order) for seed in seeds)
@@ -57,12 +66,16 @@ def decisions_ahead(trace: Trace, method: Method, seeds: Sequence[int]) -> int:
 def outcomes(
     trace: Trace, method: Method, policies: Sequence[str], seeds: Sequence[int], progress: Progress
 ) -> Iterator[Outcome]:
-    drawn = method.given is None and method.name != "timed"
+    """The trace is `prepared`."""
     for policy in policies:
-        for seed in seeds if drawn else seeds[:1]:
-            label = f"{policy}, seed {seed}" if drawn and len(seeds) > 1 else policy
-            run = _in_time if method.name == "timed" else _in_arrivals
-            yield run(trace, method, Outcome(policy, seed, {}, (), {}), label, progress)
+        if method.name == "timed":
+            for reserves in method.reserves:
+                yield _in_time(trace, policy, progress, reserves=reserves)
+            continue
+        for seed in seeds if method.given is None else seeds[:1]:
+            several = method.given is None and len(seeds) > 1
+            label = f"{policy}, seed {seed}" if several else policy
+            yield _in_arrivals(trace, method, Outcome(policy, seed, {}, (), {}), label, progress)
 
 
 def _in_arrivals(
@@ -81,12 +94,13 @@ def _in_arrivals(
     return Outcome(what.policy, seed, figures(trace, arrivals, record), record.decisions, curves)
 
 
-def _in_time(
-    trace: Trace, method: Method, what: Outcome, label: str, progress: Progress
-) -> Outcome:
-    record = replay_timed(trace, what.policy, progress)
+def _in_time(trace: Trace, policy: str, progress: Progress, *, reserves: bool) -> Outcome:
+    record = replay_timed(trace, policy, progress, reserves=reserves)
+    label = policy if reserves else f"{policy}, no reservations"
     curves = {
         "allocated": timed_curve(label, trace, record),
         "waiting": waiting_curve(label, record),
+        "waits": wait_curve(label, trace, record),
     }
-    return Outcome(what.policy, None, timed_figures(trace, record), record.decisions, curves)
+    figures = timed_figures(trace, record)
+    return Outcome(policy, None, figures, record.decisions, curves, reserves)

@@ -5,6 +5,7 @@ pods with one card or less, a few with many; some may only run on certain models
 """
 
 import random
+from dataclasses import replace
 
 from gpupool.replay.trace import MILLI, Job, Machine, Trace, node_of, pod_of
 
@@ -38,6 +39,14 @@ _ARRIVE_WITHIN_S = 8 * 3600
 _MEAN_RUN_S = 12 * 3600
 
 
+# (weight, pods of the gang, whole cards of each): together half of the GPU that is asked for.
+_LARGE = ((70, 1, 8), (20, 2, 8), (10, 4, 8))
+_LARGE_RUN_S = 4 * 3600
+_SMALL_RUN_S = 2 * 3600
+_LARGE_ARRIVE_WITHIN_S = 96 * 3600
+_TIMES_THE_CLUSTER = 6  # so much GPU do the pods of a trace of large jobs ask for
+
+
 def synthetic_trace(nodes: int, seed: int = 0) -> Trace:
     """The pods together ask for about as many cards as there are, and arrive within hours."""
     draw = random.Random(seed)
@@ -55,6 +64,43 @@ def synthetic_trace(nodes: int, seed: int = 0) -> Trace:
         jobs.append(job)
     name = f"synthetic, {nodes} nodes, seed {seed}"
     return Trace(name, tuple(node_of(m) for m in machines), tuple(pod_of(job) for job in jobs))
+
+
+def large_trace(nodes: int, seed: int = 0) -> Trace:
+    """Half of the GPU is asked for by jobs of eight cards and more, some of them gangs of pods."""
+    draw = random.Random(seed)
+    _, cpu, memory, cards, model = _MACHINES[0]
+    machines = [Machine(f"node-{at:05}", cpu, memory, cards, model) for at in range(nodes)]
+    wanted = _TIMES_THE_CLUSTER * MILLI * cards * nodes // 2
+    small: list[Job] = []
+    while wanted > 0:
+        job = _job(draw, f"pod-{len(small):06}", set())
+        if job.cards <= 1:
+            small.append(_at(draw, job, _SMALL_RUN_S))
+            wanted -= job.cards * job.card_milli
+    large = _gangs(draw, _TIMES_THE_CLUSTER * MILLI * cards * nodes // 2)
+    pods = tuple(pod_of(job) for job in (*small, *large))
+    name = f"large jobs, {nodes} nodes, seed {seed}"
+    return Trace(name, tuple(node_of(m) for m in machines), pods)
+
+
+def _gangs(draw: random.Random, wanted: int) -> list[Job]:
+    jobs: list[Job] = []
+    while wanted > 0:
+        _, pods, cards = draw.choices(_LARGE, [kind[0] for kind in _LARGE])[0]
+        gang = f"gang-{len(jobs):06}"
+        first = Job(gang, cards * 8000, cards * 32_768, cards, MILLI)
+        first = _at(draw, first, _LARGE_RUN_S)
+        for member in range(pods):
+            name = f"{gang}-{member}"
+            jobs.append(replace(first, name=name, gang=gang if pods > 1 else ""))
+        wanted -= pods * cards * MILLI
+    return jobs
+
+
+def _at(draw: random.Random, job: Job, mean_s: int) -> Job:
+    runs_s = round(draw.expovariate(1 / mean_s)) + 60
+    return replace(job, arrives_s=draw.randrange(_LARGE_ARRIVE_WITHIN_S), runs_s=runs_s)
 
 
 def _job(draw: random.Random, name: str, models: set[str]) -> Job:

@@ -1,16 +1,15 @@
-"""A trace with its own times: pods arrive, wait for room in the order of arrival, run, and leave.
+"""A trace with its own times: jobs arrive, wait for room in the order of arrival, run, and leave.
 
-Time is virtual. A waiting pod is tried again when another pod has left. Pods of a shape that did
-not fit are not tried again before the next pod leaves.
+Time is virtual. A waiting job is tried again when another one has left. Jobs of a shape that did
+not fit are not tried again before the next one leaves, unless room is kept for them.
 """
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from gpupool.engine.verdicts import shape_of
-from gpupool.replay.arrivals import by_time
-from gpupool.replay.run import Decision, Progress, Stage, decision_of
+from gpupool.replay.run import Decision, Progress, decision_of
+from gpupool.replay.timed_stage import TimedJob, TimedStage, jobs_of
 from gpupool.replay.trace import Trace
 
 _STEP = 200
@@ -23,66 +22,82 @@ class TimedRecord:
     times_s: list[int] = field(default_factory=list)  # times of changes
     allocated_milli: list[int] = field(default_factory=list)  # since the time at the same index
     waiting: list[int] = field(default_factory=list)  # pods, from then on
+    last_arrival_s: int = 0
+    last_end_s: int = 0  # of a pod that ends
+    reservations: int = 0
     attempts: int = 0
     seconds: float = 0.0
 
 
 class _Clock:
-    def __init__(self, trace: Trace, policy: str) -> None:
-        self.trace = trace
-        self.stage = Stage(trace, policy)
+    def __init__(self, trace: Trace, policy: str, *, reserves: bool) -> None:
+        self.jobs = jobs_of(trace)
+        self.stage = TimedStage(trace, policy, reserves=reserves)
         self.record = TimedRecord()
-        self.queue: dict[int, Hashable] = {}  # waiting pods in order, with their shapes
+        self.queue: dict[int, TimedJob] = {}  # waiting jobs, in order
         self.leaving: list[tuple[int, int]] = []
 
-    def try_pod(self, at: int, now: int, *, first: bool) -> bool:
-        pod = self.trace.pods[at]
-        self.record.attempts += 1
-        attempt = self.stage.arrive if first else self.stage.attempt
-        placement = attempt(pod, str(at))
-        if placement is None:
+    def try_job(self, at: int, now: int) -> bool:
+        job = self.jobs[at]
+        self.record.attempts += len(job.members)
+        found = self.stage.attempt(job, now)
+        if found is None:
             return False
-        self.record.decisions.append(decision_of(at, placement))
-        self.record.waits_s.append(now - (pod.arrives_s or 0))
-        if pod.runs_s is not None:
-            heappush(self.leaving, (now + pod.runs_s, at))
+        for member, request in zip(job.members, job.requests, strict=True):
+            self.record.decisions.append(decision_of(member, found[request.uid]))
+            self.record.waits_s.append(now - job.arrives_s)
+        if job.runs_s is not None:
+            heappush(self.leaving, (now + job.runs_s, at))
+            self.record.last_end_s = max(self.record.last_end_s, now + job.runs_s)
         return True
 
     def leave(self, now: int) -> None:
-        """Remove all pods that end by now, then place the waiting pods that fit."""
+        """Remove all jobs that end by now, then place the waiting ones that fit."""
         while self.leaving and self.leaving[0][0] <= now:
-            self.stage.leave(str(heappop(self.leaving)[1]))
+            self.stage.leave(self.jobs[heappop(self.leaving)[1]], now)
         refused: set[Hashable] = set()
-        for at, shape in list(self.queue.items()):
-            if shape in refused:
+        kept_for = self.stage.reservations
+        # First those for which room is kept: one that goes elsewhere leaves its room to the others.
+        for at, job in sorted(self.queue.items(), key=lambda each: each[1].members not in kept_for):
+            kept = job.members in kept_for
+            if job.shape in refused and not kept:
                 continue
-            if self.try_pod(at, now, first=False):
+            if self.try_job(at, now):
                 del self.queue[at]
-            else:
-                refused.add(shape)
-        self.note(now)
+            elif not kept:
+                refused.add(job.shape)
+        self.look(now)
 
-    def note(self, now: int) -> None:
+    def arrive(self, at: int) -> None:
+        now = self.jobs[at].arrives_s
+        self.stage.arrive(self.jobs[at])
+        if not self.try_job(at, now):
+            self.queue[at] = self.jobs[at]
+        self.look(now)
+
+    def look(self, now: int) -> None:
+        if self.queue and self.stage.reserve(list(self.queue.values()), now):
+            self.record.reservations += 1
         self.record.times_s.append(now)
         self.record.allocated_milli.append(self.stage.allocated_milli)
         self.record.waiting.append(len(self.queue))
 
 
-def replay_timed(trace: Trace, policy: str, progress: Progress) -> TimedRecord:
-    clock = _Clock(trace, policy)
-    for count, at in enumerate(by_time(trace)):
-        now = trace.pods[at].arrives_s or 0
-        # One time after the other: waiting pods are placed when room became free, not at the next
+def replay_timed(
+    trace: Trace, policy: str, progress: Progress, *, reserves: bool = True
+) -> TimedRecord:
+    clock = _Clock(trace, policy, reserves=reserves)
+    for at, job in enumerate(clock.jobs):
+        # One time after the other: waiting jobs are placed when room became free, not at the next
         # arrival.
-        while clock.leaving and clock.leaving[0][0] <= now:
+        while clock.leaving and clock.leaving[0][0] <= job.arrives_s:
             clock.leave(clock.leaving[0][0])
-        if not clock.try_pod(at, now, first=True):
-            clock.queue[at] = shape_of(trace.pods[at].request)
-        clock.note(now)
-        if count % _STEP == _STEP - 1:
+        clock.arrive(at)
+        if at % _STEP == _STEP - 1:
             progress(_STEP)
-    progress(len(trace.pods) % _STEP)
-    # Once no pod waits, no more decisions follow.
+    progress(len(clock.jobs) % _STEP)
+    clock.record.last_arrival_s = clock.jobs[-1].arrives_s if clock.jobs else 0
+    # Once no job waits, no more decisions follow.
     while clock.leaving and clock.queue:
         clock.leave(clock.leaving[0][0])
     clock.record.seconds = clock.stage.seconds

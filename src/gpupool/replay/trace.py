@@ -23,6 +23,7 @@ class TracePod:
     cards: int  # how many cards it needs a part of
     arrives_s: int | None = None
     runs_s: int | None = None  # None: for ever
+    gang: str = ""  # pods with the same name start together or not at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Job:
     models: tuple[str, ...] = ()  # empty: any
     arrives_s: int | None = None
     runs_s: int | None = None
+    gang: str = ""
 
 
 def node_of(machine: Machine) -> NodeInfo:
@@ -101,4 +103,4 @@ def pod_of(job: Job) -> TracePod:
         gpus=gpus,
     )
     amount = job.cards * job.card_milli
-    return TracePod(request, amount, job.cards, job.arrives_s, job.runs_s)
+    return TracePod(request, amount, job.cards, job.arrives_s, job.runs_s, job.gang)

@@ -1,0 +1,159 @@
+"""TimedStage: a cluster on which jobs wait, run and leave, with or without reservations.
+
+A job is a pod, or a gang of pods that start together or not at all.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from time import process_time
+
+from gpupool.core.pods import PodRequest
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.decide import Placement, decide
+from gpupool.engine.gang import Placements, decide_gang
+from gpupool.engine.kinds import kind_of
+from gpupool.engine.node_state import Held
+from gpupool.engine.packing import Packing
+from gpupool.engine.reservations import Patience, Reservations, Waiting
+from gpupool.engine.run_times import RunTimes
+from gpupool.engine.verdicts import shape_of
+from gpupool.replay.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class TimedJob:
+    members: tuple[int, ...]  # indexes in the trace
+    requests: tuple[PodRequest, ...]
+    shape: Hashable
+    arrives_s: int
+    runs_s: int | None
+    gpu_milli: int
+
+
+def jobs_of(trace: Trace) -> list[TimedJob]:
+    """By time of arrival. A gang arrives with the last of its pods, and ends with the last."""
+    gangs: dict[Hashable, list[int]] = {}
+    for at, pod in enumerate(trace.pods):
+        gangs.setdefault(pod.gang or at, []).append(at)
+    jobs = [_job(trace, members) for members in gangs.values()]
+    return sorted(jobs, key=lambda job: (job.arrives_s, job.members))
+
+
+def _job(trace: Trace, members: Sequence[int]) -> TimedJob:
+    pods = [trace.pods[at] for at in members]
+    runs = [pod.runs_s for pod in pods]
+    requests = tuple(
+        replace(pod.request, uid=str(at)) for at, pod in zip(members, pods, strict=True)
+    )
+    return TimedJob(
+        tuple(members),
+        requests,
+        tuple(shape_of(pod.request) for pod in pods),
+        max(pod.arrives_s or 0 for pod in pods),
+        None if None in runs else max(each or 0 for each in runs),
+        sum(pod.gpu_milli for pod in pods),
+    )
+
+
+class TimedStage:
+    def __init__(self, trace: Trace, policy: str, *, reserves: bool) -> None:
+        self.cluster = ClusterModel()
+        for node in trace.nodes:
+            self.cluster.set_node(node)
+        self.packing = Packing(policy)
+        self.reserves = reserves
+        self.reservations = Reservations(self.cluster)
+        self.patience = Patience()
+        self.run_times = RunTimes()
+        self.allocated_milli = 0
+        self.seconds = 0.0  # CPU time, because other programs may use the machine too
+        self._began: dict[str, tuple[Hashable, int]] = {}  # by uid: kind and time
+
+    def arrive(self, job: TimedJob) -> None:
+        began = process_time()
+        for request in job.requests:
+            self.packing.count(self.cluster, request)
+        self.seconds += process_time() - began
+
+    def attempt(self, job: TimedJob, now: int) -> Placements | None:
+        """None: it fits nowhere now."""
+        began = process_time()
+        found = self._decide(job, now)
+        if found is not None:
+            self._place(job, found, now)
+        self.seconds += process_time() - began
+        return found
+
+    def _decide(self, job: TimedJob, now: int) -> Placements | None:
+        if job.members in self.reservations:
+            with self.reservations.own_room(job.members):
+                return self._placements(job)
+        found = self._placements(job) if self._may_fit(job) else None
+        if found is None and len(self.reservations):
+            end_s = now + max(self.run_times.at_most_s(kind_of(pod)) for pod in job.requests)
+            usable = self.reservations.open_until(end_s, 0)
+            if usable:
+                with self.reservations.ignored(lambda kept: kept in usable):
+                    found = self._placements(job)
+        return found
+
+    def _may_fit(self, job: TimedJob) -> bool:
+        """A quick look, because most jobs that wait fit nowhere after most departures."""
+        columns = self.cluster.columns
+        for pod in job.requests:
+            for ask in pod.gpus:
+                most = columns.whole_free.max() if ask.whole else columns.largest_free.max()
+                if most < (ask.whole or ask.units):
+                    return False
+        return True
+
+    def _placements(self, job: TimedJob) -> Placements | None:
+        policy = self.packing.policy
+        if len(job.requests) > 1:
+            found = decide_gang(self.cluster, job.requests, policy, len(job.requests))
+            return found if isinstance(found, dict) else None
+        decision = decide(self.cluster, job.requests[0], policy)
+        return {job.requests[0].uid: decision} if isinstance(decision, Placement) else None
+
+    def _place(self, job: TimedJob, found: Placements, now: int) -> None:
+        self.reservations.drop(job.members)
+        for request in job.requests:
+            self.cluster.hold(request, *found[request.uid])
+            self.reservations.backfilled(request.uid)
+            self._began[request.uid] = (kind_of(request), now)
+        self.patience.placed(0, now - job.arrives_s)
+        self.allocated_milli += job.gpu_milli
+
+    def leave(self, job: TimedJob, now: int) -> None:
+        for request in job.requests:
+            self.cluster.release(request.uid)
+            self.reservations.gone(request.uid)
+            kind, began = self._began.pop(request.uid)
+            self.run_times.ended(kind, now - began)
+        self.allocated_milli -= job.gpu_milli
+
+    def reserve(self, waiting: Sequence[TimedJob], now: int) -> bool:
+        """Whether a reservation was made. `waiting`: first come first."""
+        if not self.reserves:
+            return False
+        began = process_time()
+        made = self._reserve(waiting, now)
+        self.seconds += process_time() - began
+        return made
+
+    def _reserve(self, waiting: Sequence[TimedJob], now: int) -> bool:
+        before_s = now - self.patience.of(0)
+        due = [
+            Waiting(job.members, job.requests, job.arrives_s)
+            for job in waiting
+            if job.arrives_s < before_s and not self.reservations.is_full()
+        ]
+        policy = self.packing.policy
+
+        def ends(held: Held, of: int) -> float:
+            kind, began_s = self._began[held.pod.uid]
+            return now + self.run_times.left_s(kind, now - began_s, of)
+
+        made = self.reservations.consider(due, policy, ends, now) if due else []
+        self.reservations.move_late(policy, ends, now)
+        return bool(made)
