@@ -25,6 +25,8 @@ PAGES = (
     "/daemonsets",
     "/jobs",
     "/cronjobs",
+    "/configmaps",
+    "/secrets",
     "/waiting",
     "/events",
     "/search?q=f",

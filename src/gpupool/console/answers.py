@@ -10,7 +10,7 @@ from aiohttp import web
 
 from gpupool.console.pages import MENU
 from gpupool.console.parts.action import Action, Checked, Done, Question
-from gpupool.console.parts.form import Invalid, complaints, typed_values
+from gpupool.console.parts.form import Invalid, complaints, trimmed, typed_values
 from gpupool.console.parts.page import Page
 from gpupool.console.platform import RUNNING
 from gpupool.console.refusals import field_errors
@@ -53,7 +53,7 @@ async def answer_action(
         errors = _name_complaint(question, given) or complaints(question.fields, values)
         if not errors:
             try:
-                done = await action.do(visit, {k: v.strip() for k, v in values.items()})
+                done = await action.do(visit, trimmed(question.fields, values))
             except Invalid as invalid:
                 errors = invalid.errors
             except Refused as refused:

@@ -7,6 +7,7 @@ from gpupool.console.pages import (
     card_actions,
     cluster_actions,
     clusters,
+    configuration,
     create,
     edit,
     events,
@@ -47,6 +48,7 @@ PAGES: tuple[Page, ...] = (
     pod_terminal.PAGE,
     waiting.PAGE,
     services.PAGE,
+    *configuration.PAGES,
     events.PAGE,
     search.PAGE,
 )
@@ -60,6 +62,7 @@ ACTIONS: tuple[Action, ...] = (
     *workloads.ACTIONS,
     *pod.ACTIONS,
     *services.ACTIONS,
+    *configuration.ACTIONS,
 )
 CHANNELS: tuple[Channel, ...] = (*pod_logs.CHANNELS, *pod_terminal.CHANNELS)
 
@@ -78,6 +81,8 @@ MENU: tuple[tuple[str, str, str], ...] = (
     ("pods", word("Pods"), "pods"),
     ("waiting", word("Waiting"), "waiting"),
     ("services", word("Services"), "services"),
+    ("configmaps", word("ConfigMaps"), "configmaps"),
+    ("secrets", word("Secrets"), "secrets"),
     ("events", word("Events"), "events"),
     ("create", word("Create from template"), "create"),
 )

@@ -10,6 +10,8 @@ _PAGES = {
     "DaemonSet": "daemonsets",
     "Job": "jobs",
     "CronJob": "cronjobs",
+    "ConfigMap": "configmaps",
+    "Secret": "secrets",
 }
 # Kinds without a page of their own, and their lists.
 _LISTS = {"Service": "services"}

@@ -8,6 +8,7 @@ from gpupool.console.parts.action import Action, Checked, Done, Question
 from gpupool.console.parts.form import Field, FieldKind, Invalid
 from gpupool.console.parts.table import RowAction
 from gpupool.console.rights import Right
+from gpupool.console.starters import STARTERS
 from gpupool.console.visit import Visit
 from kubeclient.resources import DEPLOYMENTS, STATEFUL_SETS
 
@@ -16,8 +17,9 @@ _LONGEST = 1_000_000
 _LEADS_TO = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Pod": "pods"}
 
 
-def create_action(visit: Visit) -> RowAction:
-    href = visit.link("create", namespace=visit.namespace)
+def create_action(visit: Visit, sample: str = "") -> RowAction:
+    """`sample`: the template to begin with."""
+    href = visit.link("create", namespace=visit.namespace, sample=sample)
     return RowAction(visit.t("Create from template"), href, is_page=True)
 
 
@@ -28,7 +30,7 @@ def _rights(_: Visit) -> tuple[Right, ...]:
 
 async def _ask(visit: Visit) -> Question:
     t = visit.t
-    sample = visit.query.get("sample", "")
+    samples = {**visit.samples, **STARTERS}
     return Question(
         title=t("Create from template"),
         button=t("Create"),
@@ -45,7 +47,7 @@ async def _ask(visit: Visit) -> Question:
                 "manifest",
                 t("Template"),
                 FieldKind.LINES,
-                value=visit.samples.get(sample, ""),
+                value=samples.get(visit.query.get("sample", ""), ""),
                 is_required=True,
                 longest=_LONGEST,
             ),

@@ -56,6 +56,7 @@ def edit(resource: Resource, place: Place = in_namespace) -> Doing:
         partial(_do, resource, place, back),
         template="edit.html",
         in_list=False,
+        is_page=True,
     )
 
 

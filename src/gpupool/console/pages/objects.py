@@ -66,6 +66,7 @@ def object_table(kind: Kind[Row], visit: Visit, lacks: dict[str, str]) -> Table[
         ),
         key=lambda row: f"{row.namespace}/{row.name}",
         words=lambda row: f"{row.namespace}/{row.name} {kind.words(row)}",
+        choices=kind.choices(visit),
         actions=lambda row: _buttons(kind, visit, row, lacks),
         order="name",
         empty=t("There are none here yet."),

@@ -12,6 +12,7 @@ from gpupool.console.rows.pools import NODE_POOLS
 from gpupool.console.visit import Visit
 from kubeclient.objects import Obj
 from kubeclient.resources import (
+    CONFIG_MAPS,
     CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -23,7 +24,8 @@ from kubeclient.resources import (
 )
 
 _WORKLOADS = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
-_SEARCHED = (NODES, PODS, *_WORKLOADS, SERVICES, NODE_POOLS)
+# Not Secrets: a copy of them all would be kept for a name.
+_SEARCHED = (NODES, PODS, *_WORKLOADS, SERVICES, CONFIG_MAPS, NODE_POOLS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,12 @@ def typed_values(fields: tuple[Field, ...], given: Mapping[str, str]) -> dict[st
     }
 
 
+def trimmed(fields: tuple[Field, ...], values: Mapping[str, str]) -> dict[str, str]:
+    """Without blanks around; but in several lines they may mean something, as in YAML."""
+    several = {field.name for field in fields if field.kind is FieldKind.LINES}
+    return {name: text if name in several else text.strip() for name, text in values.items()}
+
+
 def complaints(fields: tuple[Field, ...], values: Mapping[str, str]) -> dict[str, str]:
     found = {each.name: _complaint(each, values[each.name].strip()) for each in fields}
     return {name: words for name, words in found.items() if words}

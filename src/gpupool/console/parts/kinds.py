@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from gpupool.console.parts.action import Action, Checked, Done, Question
-from gpupool.console.parts.table import Column, RowAction, TableView
+from gpupool.console.parts.table import Choice, Column, RowAction, TableView
 from gpupool.console.rights import Right
 from gpupool.console.visit import Visit
 from kubeclient.objects import Obj
@@ -49,11 +49,7 @@ class Doing:
     is_dangerous: bool = False
     template: str = "action.html"
     in_list: bool = True  # whether rows of the list have its button: they have room for few
-
-    @property
-    def is_page(self) -> bool:
-        """Too large for a dialogue."""
-        return self.template != "action.html"
+    is_page: bool = False  # too large for a dialogue
 
 
 def action_of(doing: Doing, at: str, menu: str) -> Action:
@@ -77,6 +73,10 @@ class Section:
     actions: tuple[RowAction, ...] = ()
 
 
+def _no_choices(_: Visit) -> tuple[Choice[Any], ...]:
+    return ()
+
+
 async def _no_sections(_visit: Visit, _obj: Obj, _row: Any) -> tuple[Section, ...]:
     return ()
 
@@ -92,6 +92,7 @@ class Kind(Generic[Row]):
     words: Callable[[Row], str]  # what the search looks at, beside name and namespace
     doings: tuple[Doing, ...]
     creates: Callable[[Visit], tuple[RowAction, ...]]
+    choices: Callable[[Visit], tuple[Choice[Row], ...]] = _no_choices  # filters of the list
     sections: Callable[[Visit, Obj, Row], Awaitable[tuple[Section, ...]]] = _no_sections
     has_yaml: bool = True  # on its page
 

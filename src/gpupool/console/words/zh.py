@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from gpupool.console.words import (
     zh_clusters,
+    zh_configuration,
     zh_events,
     zh_frame,
     zh_map,
@@ -31,5 +32,6 @@ ZH: Mapping[str, str] = {
     **zh_services.WORDS,
     **zh_events.WORDS,
     **zh_workloads.WORDS,
+    **zh_configuration.WORDS,
     **zh_pools.WORDS,
 }
