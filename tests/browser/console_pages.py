@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,11 +17,16 @@ LANGUAGES = ("en", "zh-CN")
 
 
 @contextlib.contextmanager
-def running_console(kubeconfig: Path) -> Iterator[str]:
-    """Its address, with the key."""
+def running_console(kubeconfig: Path, *, env: dict[str, str] | None = None) -> Iterator[str]:
+    """Its address, with the key. `env` is added to the environment."""
     program = (sys.executable, "-m", "gpupool", "console", "--port", "0")
+    # Whatever clusters this machine has are none of the tests' business.
+    no_clusters = {"GPUPOOL_HOME": str(kubeconfig.parent / "no-clusters")}
     process = subprocess.Popen(
-        (*program, "--kubeconfig", str(kubeconfig)), stdout=subprocess.PIPE, text=True
+        (*program, "--kubeconfig", str(kubeconfig)),
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **no_clusters, **(env or {})},
     )
     try:
         assert process.stdout is not None

@@ -17,6 +17,11 @@ pytestmark = pytest.mark.timeout(600)
 PODS = "/api/v1/namespaces/default/pods"
 PAGES = (
     "/overview",
+    "/clusters",
+    "/create/cluster",
+    "/pools",
+    "/pools/cgpu",
+    "/pools/cgpu/edit",
     "/map",
     "/services",
     "/nodes",

@@ -46,9 +46,11 @@ class OwnConsole:
 def running_console(kubeconfig: Path, *, env: dict[str, str] | None = None) -> Iterator[OwnConsole]:
     """`env` is added to the environment."""
     program = (sys.executable, "-m", "gpupool", "console", "--port", "0")
+    # Whatever clusters this machine has are none of the tests' business.
+    no_clusters = {"GPUPOOL_HOME": str(kubeconfig.parent / "no-clusters")}
     command = (*program, "--kubeconfig", str(kubeconfig))
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **no_clusters, **(env or {})}
     )
     try:
         assert process.stdout is not None

@@ -83,6 +83,15 @@ class OwnClusters:
             self._home_mark = now
         return now in ("", self._home_mark)
 
+    async def tidy(self, session: Session) -> None:
+        """Leaves clusters of this machine that do not run any more, except the one at which the
+        visitor is."""
+        root = session.root or session
+        open_ = {each.key for each in await self.known() if each.state in (RUNNING, "")}
+        for key, (_, other) in list(root.others.items()):
+            if key not in open_ and other is not session:
+                await self._leave(root, key)
+
     async def _leave(self, root: Session, key: str) -> None:
         """Ends the watches of a cluster that does not run: they would try again for ever."""
         if known := root.others.pop(key, None):
@@ -103,7 +112,6 @@ class OwnClusters:
         root = session.root or session
         is_open = cluster.key == self.home or cluster.key in root.others
         if cluster.is_local and cluster.state != RUNNING:
-            await self._leave(root, cluster.key)
             return None
         if not cluster.is_local and not is_open:
             return None

@@ -63,6 +63,7 @@ def needed(visit: Visit) -> OwnClusters:
 
 
 async def _rows(visit: Visit, own: OwnClusters) -> list[_Row]:
+    await own.tidy(visit.session)
     known = list(await own.known())
     there = {each.name for each in known if each.is_local}
     # One that is being made may have no directory yet; one whose making failed never gets one.
