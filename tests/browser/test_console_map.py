@@ -180,3 +180,65 @@ async def test_the_map_finds_room_on_one_card(
         await visitor.goes_to("/map?colour=pool&pool=cgpu")
         await visitor.page.until("document.querySelectorAll('.node-line').length === 1")
         assert await visitor.page.run("document.querySelector('#map-colour').value") == "pool"
+
+
+async def test_the_heat_view_follows_the_cluster_and_leads_to_nodes_by_keys(
+    cluster: Cluster, address: str, open_browser: OpenBrowser
+) -> None:
+    card = shared(cluster)
+    follows = (
+        "document.getElementById('heat-canvas').dataset.version"
+        " === document.getElementById('heat').dataset.version"
+    )
+    async with signed_in(open_browser, address) as visitor:
+        page = visitor.page
+        await visitor.goes_to("/map?view=heat")
+        before = await page.until(f"{follows} && document.getElementById('heat').dataset.version")
+        limits = {"limits": {"aliyun.com/gpu-mem": 1}}
+        selector = {"cgpu.disable.isolation": "false"}
+        made = pod("late", container("c", "pause", resources=limits), nodeSelector=selector)
+        assert call(cluster, "POST", PODS, made)[0] == 201
+        await page.until(f"document.getElementById('heat').dataset.version !== {before!r}")
+        await page.until(follows)
+        # The first card is chosen; the pool of the pod comes first.
+        await page.run("document.getElementById('heat-canvas').focus()")
+        await page.press("+", 187)
+        await page.until("document.getElementById('heat-now').textContent.includes('default/late')")
+        await page.press("ArrowDown", 40)
+        await page.until(
+            f"!document.getElementById('heat-now').textContent.includes({card.node!r})"
+        )
+        await page.press("ArrowUp", 38)
+        await page.until(f"document.getElementById('heat-now').textContent.includes({card.node!r})")
+        await page.press_enter()
+        await page.until(f"location.search.includes('node={card.node}')")
+        await page.until("document.querySelectorAll('.node-line').length === 1")
+        assert call(cluster, "DELETE", f"{PODS}/late")[0] == 200
+
+
+async def test_a_click_on_a_square_leads_to_its_node(
+    cluster: Cluster, address: str, open_browser: OpenBrowser
+) -> None:
+    async with signed_in(open_browser, address) as visitor:
+        page = visitor.page
+        await visitor.goes_to("/map?view=heat&colour=pool")
+        await page.until("!!document.getElementById('heat-canvas').dataset.version")
+        # The first square is at the left, below the name of its pool.
+        box = await page.run(
+            "(({x, y}) => [x, y])(document.getElementById('heat-canvas').getBoundingClientRect())"
+        )
+        at = {"x": box[0] + 20, "y": box[1] + 8 + 0.8 * 28 + 12}
+        await page.command("Input.dispatchMouseEvent", type="mouseMoved", **at)
+        await page.until("document.getElementById('heat-tip').textContent.includes('shared')")
+        click = {**at, "button": "left", "clickCount": 1}
+        await page.command("Input.dispatchMouseEvent", type="mousePressed", **click)
+        await page.command("Input.dispatchMouseEvent", type="mouseReleased", **click)
+        await page.until(f"location.search.includes('node={shared(cluster).node}')")
+
+
+async def test_states_that_nobody_offers_are_a_filter_without_nodes(
+    address: str, open_browser: OpenBrowser
+) -> None:
+    async with signed_in(open_browser, address) as visitor:
+        await visitor.goes_to("/map?health=%3Cb%3E")
+        await visitor.page.shows("Nothing in this list is like that.")

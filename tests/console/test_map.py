@@ -6,7 +6,7 @@ from gpupool.console.card_cells import CardCell, Drawing
 from gpupool.console.colours import SLOTS, UNKNOWN, By, by_of, palette, slots_of, use_class
 from gpupool.console.gpu_views import overview
 from gpupool.console.gpus import used_of
-from gpupool.console.pages.map import free_gib
+from gpupool.console.pages.map_filters import free_gib
 from gpupool.console.parts.cells import Level
 from gpupool.console.words import ENGLISH, translator
 from gpupool.core.gpu import CardHealth, Isolation

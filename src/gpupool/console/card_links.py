@@ -23,6 +23,6 @@ def linked_cells(
         used_of(readings),
         {(pod.namespace, pod.name): pod for pod in pods},
         lambda _, part: visit.link("pods", part.namespace, part.pod),
-        lambda shown, view: visit.link("map", q=shown.name, card=view.card.uuid),
+        lambda shown, view: visit.link("map", node=shown.name, card=view.card.uuid),
     )
     return drawn.cells(node)

@@ -63,8 +63,7 @@ def palette(by: By, nodes: Iterable[NodeView]) -> Palette:
         return Palette(by, {})
     if by is By.POOL:
         return Palette(by, slots_of({node.pool for node in nodes}))
-    parts = (part for node in nodes for card in node.cards for part in card.parts)
-    return Palette(by, slots_of({part.namespace for part in parts}))
+    return Palette(by, slots_of(frozenset[str]().union(*(node.namespaces for node in nodes))))
 
 
 def slots_of(names: Iterable[str]) -> dict[str, int]:

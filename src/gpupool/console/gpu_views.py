@@ -4,6 +4,7 @@ After a change of the cluster only the nodes that have changed are made again: a
 goes costs the same on 5,000 nodes as on five.
 """
 
+import secrets
 from collections.abc import Iterable
 
 from gpupool.console.gpus import NodeView, Overview, Totals, node_view, totals_of
@@ -15,6 +16,7 @@ class GpuViews:
         self._cluster = cluster
         self._views: dict[int, NodeView] = {}  # by the index of the node in the model
         self._now: Overview | None = None
+        self._epoch = secrets.token_hex(4)
 
     def now(self) -> Overview:
         known, version = self._now, self._cluster.version
@@ -22,7 +24,7 @@ class GpuViews:
             return known
         changed = None if known is None else self._cluster.changes.since(known.version)
         if known is None or changed is None:
-            self._views, known = {}, Overview((), Totals())
+            self._views, known = {}, Overview((), Totals(), epoch=self._epoch)
             changed = [int(index) for index in self._cluster.all_nodes()]
         self._now = self._after(known, set(changed), version)
         return self._now
@@ -40,7 +42,7 @@ class GpuViews:
             if (old and old.name) != (new and new.name):
                 shape = version
         nodes = sorted(self._views.values(), key=lambda node: node.name)
-        return Overview(tuple(nodes), totals, version, shape)
+        return Overview(tuple(nodes), totals, version, shape, known.epoch)
 
     def _made(self, index: int, present: set[int], version: int) -> NodeView | None:
         """None: there is no such node any more, or it has no cards."""

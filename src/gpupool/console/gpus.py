@@ -89,15 +89,10 @@ class NodeView:
     use: str
     cards: tuple[CardView, ...]
     version: int = 0  # of the cluster, when it was made
-
-    @property
-    def most_free(self) -> int:
-        """The most that a new pod could get of one of its cards."""
-        return max((card.offers for card in self.cards), default=0)
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(card.card.model for card in self.cards))
+    # Made with the view, because lists of all nodes look at them.
+    most_free: int = 0  # the most that a new pod could get of one of its cards
+    models: tuple[str, ...] = ()
+    namespaces: frozenset[str] = frozenset()  # of the pods on its cards
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +118,7 @@ class Overview:
     totals: Totals
     version: int = 0  # of the cluster
     shape: int = 0  # the version at which a node with cards last came or went
+    epoch: str = ""  # versions of another epoch say nothing about this one
 
 
 def used_of(readings: Mapping[str, CardReading]) -> dict[tuple[str, str, str], int]:
@@ -177,7 +173,16 @@ def node_view(state: NodeState, version: int) -> NodeView:
         for each in state.cards
     )
     pool = state.node.labels.get(LABEL_POOL, "")
-    return NodeView(state.node.name, pool, _use(state), cards, version)
+    return NodeView(
+        state.node.name,
+        pool,
+        _use(state),
+        cards,
+        version,
+        max((card.offers for card in cards), default=0),
+        tuple(dict.fromkeys(card.card.model for card in cards)),
+        frozenset(part.namespace for card in cards for part in card.parts),
+    )
 
 
 def _use(state: NodeState) -> str:

@@ -15,7 +15,7 @@ from gpupool.readings import Readings, read_nodes
 from kubeclient.client import Kube
 
 _READINGS_GOOD_FOR_S = 4.0
-_MOST_NODES_READ = 64  # of one page: each is a connection through the API server
+MOST_NODES_READ = 64  # of one page: each is a connection through the API server
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Sight:
     async def readings(self, nodes: frozenset[str]) -> dict[str, CardReading]:
         """What the cards of these nodes do now, by uuid; without those whose agent does not
         answer, or may not be asked by the visitor. Never more than the first few dozen nodes."""
-        asked = frozenset(sorted(nodes)[:_MOST_NODES_READ])
+        asked = frozenset(sorted(nodes)[:MOST_NODES_READ])
         known = self._readings.get(asked)
         now = self.clock()
         if known is None or known[1] < now:

@@ -11,6 +11,7 @@ from gpupool.console.pages import (
     create,
     edit,
     events,
+    map_heat,
     node,
     nodes,
     overview,
@@ -64,7 +65,7 @@ ACTIONS: tuple[Action, ...] = (
     *services.ACTIONS,
     *configuration.ACTIONS,
 )
-CHANNELS: tuple[Channel, ...] = (*pod_logs.CHANNELS, *pod_terminal.CHANNELS)
+CHANNELS: tuple[Channel, ...] = (*map_heat.CHANNELS, *pod_logs.CHANNELS, *pod_terminal.CHANNELS)
 
 # The side bar: key of the entry, its name, and the page.
 MENU: tuple[tuple[str, str, str], ...] = (

@@ -62,14 +62,14 @@ async def _cordon(visit: Visit, values: Mapping[str, str]) -> Done:
     t, node = visit.t, visit.names["node"]
     card = await _order(visit, cordoned(values["reason"]))
     words = t("Card {card} of node {node} is being cordoned.", card=card.index, node=node)
-    return Done(visit.link("map", q=node, card=card.uuid), words)
+    return Done(visit.link("map", node=node, card=card.uuid), words)
 
 
 async def _uncordon(visit: Visit, _: Mapping[str, str]) -> Done:
     t, node = visit.t, visit.names["node"]
     card = await _order(visit, cleared)
     words = t("Card {card} of node {node} is being uncordoned.", card=card.index, node=node)
-    return Done(visit.link("map", q=node, card=card.uuid), words)
+    return Done(visit.link("map", node=node, card=card.uuid), words)
 
 
 async def _order(visit: Visit, change: Change) -> Card:

@@ -1,30 +1,35 @@
-"""The GPU map: every node a row, every card a bar, every pod a segment as wide as its share."""
+"""The GPU map: every node a row, every card a bar, every pod a segment as wide as its share.
 
-import re
-from collections.abc import Callable, Mapping
+Of many nodes, every card is a small square (`map_heat.py`).
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpupool.console.card_cells import CardCell, Drawing, PodKey
-from gpupool.console.colours import By, by_of, palette
-from gpupool.console.gpus import CardView, NodeView, Totals, all_used_mib, used_of
+from gpupool.console.colours import By, Palette, by_of, palette
+from gpupool.console.gpus import NodeView, Overview, Totals, all_used_mib, used_of
+from gpupool.console.pages.map_filters import (
+    HEALTH_WORDS,
+    Filters,
+    filters_of,
+    node_words,
+    worst_health,
+)
+from gpupool.console.pages.map_heat import heat_version
 from gpupool.console.pages.map_panel import panel_of
 from gpupool.console.parts.cells import Text
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.parts.table import Choice, Column, Table, TableView, view
 from gpupool.console.rows.pods import PodRow, pod_row
+from gpupool.console.sight import MOST_NODES_READ
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate, word
-from gpupool.core.gpu import CardHealth
+from gpupool.core.readings import CardReading
 from kubeclient.resources import PODS
 
 _NODES_A_PAGE = 50
-_AMOUNT = re.compile(r"(\d{1,6})\s*(GiB|Gi|G)?", re.IGNORECASE)
-SICK = "sick"
-_HEALTH_WORDS = {
-    CardHealth.HEALTHY: word("all cards take pods"),
-    SICK: word("some card is sick"),
-    CardHealth.CORDONED: word("some card is cordoned"),
-}
+_MOST_IN_DETAIL = 64  # nodes; more are shown as squares, until the visitor chooses
 COLOURS = {
     By.NAMESPACE: word("colour: namespace"),
     By.POOL: word("colour: node pool"),
@@ -42,49 +47,81 @@ class NodeLine:
 
 
 async def _show(visit: Visit) -> Shown:
-    t = visit.t
+    t, filters = visit.t, filters_of(visit.query)
     found = await visit.gpus()
-    wanted = free_gib(visit.query.get("free", ""))
-    nodes = [node for node in found.nodes if node.most_free >= (wanted or 0)]
+    nodes = [
+        node
+        for node in found.nodes
+        if node.most_free >= (filters.free or 0) and filters.node in ("", node.name)
+    ]
     shown = view(_table(t), nodes, visit.query)
     pods = (await visit.watch(PODS, "")).rows(pod_row)
-    read = await visit.readings(frozenset(node.name for node in shown.rows))
     colours = palette(by_of(visit.query.get("colour", "")), found.nodes)
-    drawn = Drawing(
-        t,
-        colours,
-        read,
-        used_of(read),
-        pods,
-        lambda _, part: _panel_link(visit, pod=f"{part.namespace}/{part.pod}"),
-        lambda _, card: _panel_link(visit, card=card.card.uuid),
-        _meant(visit.query, wanted),
-        visit.query.get("card") or visit.query.get("pod", ""),
-    )
+    is_heat = _is_heat(visit.query, shown)
+    # Of many nodes what is used is not asked: each is a connection.
+    asked = shown.rows if found.totals.nodes > MOST_NODES_READ else found.nodes
+    is_asked = not is_heat or asked is found.nodes
+    read = await visit.readings(frozenset(node.name for node in asked)) if is_asked else {}
     return Shown(
         title=t("GPU map"),
-        sentence=_sentence(t, visit.query, len(found.nodes), nodes, wanted),
+        sentence=_sentence(t, visit.query, found, nodes, filters),
         command="gpupool gpu list; gpupool gpu pods",
         table=shown,
         values={
             "figures": _figures(t, found.totals, all_used_mib(found, read), pods),
-            "lines": _lines(drawn, shown),
+            "lines": [] if is_heat else _lines(_drawing(visit, colours, read, pods), shown),
             "free": visit.query.get("free", ""),
             "any": bool(found.nodes),
             "colour": colours.by,
             "colours": [(by, t(words)) for by, words in COLOURS.items()],
             "legend": colours.legend(t),
             "panel": await panel_of(visit, found),
+            "sizes": _sizes(visit, is_heat=is_heat),
+            "size": visit.query.get("view", ""),
+            "only": (filters.node, visit.link("map", **{**visit.query, "node": "", "view": ""})),
+            "heat": _heat_links(visit) if is_heat else None,
+            "version": await heat_version(visit, found) if is_heat else "",
         },
     )
 
 
-def free_gib(text: str) -> int | None:
-    """ "6GiB" or "6"; nothing: 0, which all have. None: it is no amount."""
-    if not text.strip():
-        return 0
-    found = _AMOUNT.fullmatch(text.strip())
-    return int(found[1]) if found else None
+def _is_heat(query: Mapping[str, str], shown: TableView) -> bool:
+    asked = query.get("view", "")
+    return shown.found > _MOST_IN_DETAIL if asked not in ("detail", "heat") else asked == "heat"
+
+
+def _sizes(visit: Visit, *, is_heat: bool) -> list[tuple[str, str, bool]]:
+    """The two views: text, address, and whether it is this one."""
+    t, query = visit.t, {**visit.query, "page": ""}
+    return [
+        (t("detail"), visit.link("map", **{**query, "view": "detail"}), not is_heat),
+        (t("heat"), visit.link("map", **{**query, "view": "heat"}), is_heat),
+    ]
+
+
+def _heat_links(visit: Visit) -> tuple[str, str]:
+    """Where the squares come from, and where a click on one leads, with its node added."""
+    kept = {key: visit.query.get(key, "") for key in ("namespace", "colour")}
+    return visit.link("map", "cards", **visit.query), visit.link("map", **kept, view="detail")
+
+
+def _drawing(
+    visit: Visit,
+    colours: Palette,
+    read: Mapping[str, CardReading],
+    pods: Mapping[PodKey, PodRow],
+) -> Drawing:
+    return Drawing(
+        visit.t,
+        colours,
+        read,
+        used_of(read),
+        pods,
+        lambda _, part: _panel_link(visit, pod=f"{part.namespace}/{part.pod}"),
+        lambda _, card: _panel_link(visit, card=card.card.uuid),
+        filters_of(visit.query).mean_card,
+        visit.query.get("card") or visit.query.get("pod", ""),
+    )
 
 
 def _panel_link(visit: Visit, *, card: str = "", pod: str = "") -> str:
@@ -98,20 +135,6 @@ def _lines(drawn: Drawing, shown: TableView) -> list[NodeLine]:
         lines.append(NodeLine(node, drawn.cells(node), node.pool != before))
         before = node.pool
     return lines
-
-
-def _meant(query: Mapping[str, str], wanted: int | None) -> Callable[[CardView], bool]:
-    model, health = query.get("model", ""), query.get("health", "")
-
-    def means(view: CardView) -> bool:
-        """Whether the filters mean this card; of a node that is shown, others are dim."""
-        return (
-            (not wanted or view.offers >= wanted)
-            and (not model or view.card.model == model)
-            and (health not in _HEALTH_WORDS or health == _health(view))
-        )
-
-    return means
 
 
 def _figures(
@@ -129,21 +152,21 @@ def _figures(
 def _sentence(
     t: Translate,
     query: Mapping[str, str],
-    all_nodes: int,
+    found: Overview,
     nodes: list[NodeView],
-    wanted: int | None,
+    filters: Filters,
 ) -> str:
-    if wanted is None:
-        text = query.get("free", "")[:40]
+    if filters.free is None:
         return t(
-            'Wanted a number of GiB that is free on one card, such as 6, found "{text}".', text=text
+            'Wanted a number of GiB that is free on one card, such as 6, found "{text}".',
+            text=query.get("free", "")[:40],
         )
-    if wanted:
+    if filters.free:
         return t(
             "{found} of {all} nodes have {wanted} GiB free on one card.",
             found=len(nodes),
-            all=all_nodes,
-            wanted=wanted,
+            all=len(found.nodes),
+            wanted=filters.free,
         )
     most = max((node.most_free for node in nodes), default=0)
     return t("The most that is free on one card is {most} GiB.", most=most)
@@ -161,33 +184,18 @@ def _table(t: Translate) -> Table[NodeView]:
             ),
         ),
         key=lambda node: node.name,
-        words=_words,
+        words=node_words,
         choices=(
             Choice("pool", t("Node pool"), lambda node: node.pool),
             Choice("model", t("Model"), lambda node: node.cards[0].card.model),
-            Choice("health", t("State"), _worst, lambda value: t(_HEALTH_WORDS[value])),
+            Choice(
+                "health", t("State"), worst_health, lambda value: t(HEALTH_WORDS.get(value, value))
+            ),
         ),
         order="pool",
         empty=t("No node has GPUs. A node has them once its agent has found a driver."),
         page_rows=_NODES_A_PAGE,
     )
-
-
-def _health(view: CardView) -> str:
-    if view.card.health is CardHealth.CORDONED:
-        return CardHealth.CORDONED
-    return CardHealth.HEALTHY if view.card.takes_pods and not view.is_closed else SICK
-
-
-def _worst(node: NodeView) -> str:
-    found = {_health(card) for card in node.cards}
-    return next((each for each in (SICK, CardHealth.CORDONED) if each in found), CardHealth.HEALTHY)
-
-
-def _words(node: NodeView) -> str:
-    pods = (f"{part.namespace}/{part.pod}" for card in node.cards for part in card.parts)
-    uuids = (card.card.uuid for card in node.cards)
-    return " ".join((node.name, node.pool, *node.models, *uuids, *pods))
 
 
 PAGE = Page(path="map", menu="map", show=_show, template="map.html")

@@ -147,7 +147,7 @@ def _pod_facts(visit: Visit, row: PodRow) -> tuple[tuple[str, Cell], ...]:
     if row.node:
         found.append((t("Node"), Link(row.node, visit.link("nodes", row.node))))
     for share in row.shares:
-        href = visit.link("map", q=row.node, card=share.uuid)
+        href = visit.link("map", node=row.node, card=share.uuid)
         words = t("{card}: {memory} MiB", card=share.card, memory=share.memory_mib)
         found.append((t("Card"), Link(words, href)))
     return tuple(found)

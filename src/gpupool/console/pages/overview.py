@@ -7,6 +7,7 @@ from gpupool.console.rights import Denied
 from gpupool.console.rows.events import EventRow, event_row
 from gpupool.console.rows.nodes import NodeRow, node_row
 from gpupool.console.rows.pods import PodRow, pod_row
+from gpupool.console.sight import MOST_NODES_READ
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate
 from kubeclient.resources import EVENTS, NODES, PODS
@@ -14,7 +15,6 @@ from kubeclient.resources import EVENTS, NODES, PODS
 _MOST_WAITING = 8
 _MOST_EVENTS = 8
 _MOST_NODES = 8  # with their cards
-_MOST_NODES_READ = 64
 
 
 async def _show(visit: Visit) -> Shown:
@@ -23,7 +23,7 @@ async def _show(visit: Visit) -> Shown:
     pods = await visit.rows(PODS, pod_row)
     found = await visit.gpus()
     waiting = sorted((pod for pod in pods if pod.waits), key=lambda pod: pod.created)
-    read = await visit.readings(frozenset(node.name for node in found.nodes[:_MOST_NODES_READ]))
+    read = await visit.readings(frozenset(node.name for node in found.nodes[:MOST_NODES_READ]))
     used_mib = all_used_mib(found, read)
     return Shown(
         title=t("Overview"),

@@ -16,6 +16,14 @@ WORDS = {
     "{mib} MiB are used outside of Kubernetes": "{mib} MiB 被 Kubernetes 之外的进程使用",
     "Outside of Kubernetes": "Kubernetes 之外",
     "no node pool": "无节点池",
+    "detail": "详细",
+    "heat": "热力图",
+    "free": "空闲",
+    "The heat view needs scripts.": "热力图需要启用脚本。",
+    "Every card as a square. Arrow keys move, plus and minus zoom, 0 shows all, Enter opens the "
+    "node.": ("每张 GPU 卡一个方块。方向键移动，加号和减号缩放，0 显示全部，回车打开节点。"),
+    "Drag to move, wheel to zoom, click to open a node. A square is filled as far as its card is "
+    "allocated.": ("拖动可移动，滚轮缩放，点击打开节点。方块填充的高度表示该卡已分配的比例。"),
     "Colour": "颜色",
     "colour: namespace": "颜色：命名空间",
     "colour: node pool": "颜色：节点池",
