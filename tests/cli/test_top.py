@@ -67,6 +67,36 @@ def test_a_pod_shows_its_share_and_how_long_it_is_idle() -> None:
     assert fields_of(PODS, row)["idleSeconds"] == 60.0
 
 
+def test_two_containers_of_a_pod_on_one_card_show_their_own_use() -> None:
+    share = CardShare("GPU-a", 0, 3, 3226, 15)
+    names = ("first", "second")
+    held = [
+        Held("research", "p", name, "u", "Job/x", "", "n0", (share,), 0, 3, 0, None)
+        for name in names
+    ]
+    uses = tuple(
+        ContainerUse("research", "p", name, 100 * at, uid="u", sm_percent=10 * at)
+        for at, name in enumerate(names, 1)
+    )
+    read = CardReading("GPU-a", 300, containers=uses)
+    rows = rows_of(Now({}, held, {"GPU-a": read}), PODS)
+    assert [(row.used_mib, row.percent) for row in rows] == [(100, 10), (200, 20)]
+
+
+def test_a_pod_with_two_cards_uses_both() -> None:
+    shares = tuple(CardShare(f"GPU-{n}", n, 3, 3226, 15) for n in range(3))
+    held = Held("research", "p", "main", "u", "Job/x", "", "n0", shares, 0, 9, 0, None)
+    readings = {}
+    for at in (0, 1):  # nobody told of the third
+        power = 1000 * (at + 1)
+        use = ContainerUse(
+            "research", "p", "main", 50, sm_percent=20 * at, idle_s=9.0 - at, power_mw=power
+        )
+        readings[f"GPU-{at}"] = CardReading(f"GPU-{at}", 50, containers=(use,))
+    [row] = rows_of(Now({}, [held], readings), PODS)
+    assert (row.percent, row.used_mib, row.idle_s, row.watts) == (10, 100, 8.0, 3.0)
+
+
 def test_a_filter_takes_all_words_anywhere() -> None:
     rows = rows_of(now(), PODS)
     assert [row.name for row in chosen(rows, "name", "RESEARCH p1")] == ["p1"]
@@ -76,10 +106,14 @@ def test_a_filter_takes_all_words_anywhere() -> None:
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("sort", SORTS)
 def test_every_view_has_every_order(view: str, sort: str) -> None:
-    rows = chosen(rows_of(now(), view), sort)
-    assert (
-        rows == chosen(rows, sort, backwards=True)[::-1] or len({SORTS[sort](r) for r in rows}) > 0
-    )
+    rows = chosen(reversed(rows_of(now(3), view)), sort)
+    assert rows == chosen(rows, sort, backwards=True)[::-1]
+    names = [row.name for row in rows]
+    if SORTS[sort]:
+        figures = [getattr(row, SORTS[sort]) for row in rows]
+        known = [each for each in figures if each is not None]
+        assert figures == sorted(known, reverse=True) + [None] * (len(figures) - len(known))
+        assert all(a < b for a, b, x, y in zip(names, names[1:], figures, figures[1:]) if x == y)  # noqa: B905
     assert len(table_of(view, rows).document()["items"]) == len(rows)
 
 
@@ -99,9 +133,39 @@ class Feed:
         return now(50)
 
 
+async def test_what_is_known_is_made_anew_only_when_something_changed() -> None:
+    from gpupool.cli.top_feed import Feed as RealFeed
+    from tests.history.day import node_object, pod_object, pods
+
+    feed = RealFeed(None, "kube-system")  # type: ignore[arg-type]
+    first = feed.now()
+    assert feed.now() is first
+    feed._node(None, node_object(0))
+    assert list(feed.now().nodes) == ["n0"]
+    some = pods()[0]
+    feed._pod(None, pod_object(some, some.begin_s))
+    assert [each.pod for each in feed.now().held] == [some.name]
+    feed._pod(pod_object(some, some.begin_s), None)
+    assert feed.now().held == []
+    assert list(first.nodes) == []  # what was given out stays as it is
+
+
 class Past:
     async def points(self, *_: object) -> None:
         raise NoHistory("nothing yet")
+
+
+async def test_a_filter_may_look_like_markup() -> None:
+    pytest.importorskip("textual")
+    from textual.widgets import Static
+
+    from gpupool.cli.top_screen import TopScreen
+
+    screen = TopScreen(Feed(), Past(), PODS, "util", [])  # type: ignore[arg-type]
+    async with screen.run_test(size=(120, 20)) as pilot:
+        await pilot.press("slash", *"[", "slash", *"x] [b")
+        await pilot.pause()
+        assert "filter: [/x] [b" in str(screen.query_one("#head", Static).render())
 
 
 async def test_keys_change_view_order_and_filter() -> None:

@@ -27,12 +27,16 @@ class Feed:
         self._nodes: dict[str, NodeCards] = {}
         self._pods: dict[tuple[str, str], list[Held]] = {}
         self._cards: dict[str, CardReading] = {}
+        self._now: Now | None = None  # None: something has changed since
         self.problem = ""  # why nothing is known of some nodes
         self.unread = 0  # of how many
 
     def now(self) -> Now:
-        held = [each for pod in self._pods.values() for each in pod]
-        return Now(dict(self._nodes), held, dict(self._cards))
+        """The same value as before, if nothing has changed."""
+        if self._now is None:
+            held = [each for pod in self._pods.values() for each in pod]
+            self._now = Now(dict(self._nodes), held, self._cards)
+        return self._now
 
     async def read_once(self) -> None:
         """Without watches. Raises KubeError."""
@@ -68,11 +72,13 @@ class Feed:
 
     async def _read(self) -> None:
         read = await read_nodes(self._kube, frozenset(self._nodes), self._agents)
+        self._now = None
         self._cards = {card.uuid: card for each in read.by_node.values() for card in each.cards}
         self.problem = next(iter(read.problems.values()), "")
         self.unread = len(read.problems)
 
     def _node(self, old: "Obj | None", new: "Obj | None") -> None:
+        self._now = None
         name = (new or old or {})["metadata"]["name"]
         found = None if new is None else node_of(new)
         if found is None or found.inventory is None or not found.inventory.cards:
@@ -82,6 +88,7 @@ class Feed:
         self._nodes[name] = NodeCards(pool, found.inventory.cards)
 
     def _pod(self, old: "Obj | None", new: "Obj | None") -> None:
+        self._now = None
         metadata = (new or old or {})["metadata"]
         key = (metadata["namespace"], metadata["name"])
         facts = [] if new is None else pod_facts(new)

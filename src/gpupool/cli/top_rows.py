@@ -1,18 +1,19 @@
 """Rows of `gpupool top`: what nodes, cards and pods do now, and how they are sorted. Pure."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from operator import itemgetter
+from typing import NamedTuple
 
 from gpupool.cli.output.table import Column, Document, Shorten, Table, Tone
-from gpupool.core.gpu import Card
+from gpupool.core.gpu import Card, CardHealth
 from gpupool.core.readings import CardReading, ContainerUse
-from gpupool.history.facts import Held
+from gpupool.history.facts import Held, use_of
 
 NODES, CARDS, PODS = "nodes", "cards", "pods"
 VIEWS = (NODES, CARDS, PODS)
 _BAR = 10
+_UNREAD = CardReading("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,139 +55,119 @@ def rows_of(now: Now, view: str) -> list[Row]:
 
 
 def _given(held: Iterable[Held]) -> dict[str, float]:
-    found: defaultdict[str, float] = defaultdict(float)
+    found: dict[str, float] = {}
     for each in held:
         for share in each.shares:
-            found[share.uuid] += share.units / max(share.card_units, 1)
+            part = share.units / (share.card_units or 1)
+            found[share.uuid] = found.get(share.uuid, 0.0) + part
     return found
 
 
 def _cards(now: Now) -> list[Row]:
-    given, rows = _given(now.held), []
+    # A large cluster has 40,000 cards, every second: nothing is looked up or made twice here.
+    given, readings, rows = _given(now.held), now.readings, []
     for node, facts in now.nodes.items():
         for card in facts.cards:
-            read = now.readings.get(card.uuid)
-            rows.append(
-                Row(
-                    card.uuid,
-                    "",
-                    f"{node}/{card.index}",
-                    node,
-                    card.model,
-                    card.index,
-                    1,
-                    given.get(card.uuid, 0.0),
-                    None if read is None else read.sm_percent,
-                    None if read is None else read.memory_used_mib,
-                    card.memory_mib,
-                    None,
-                    _watts(read.power_mw) if read is not None else None,
-                    str(card.health),
-                )
-            )
+            uuid, index = card.uuid, card.index
+            read = readings.get(uuid, _UNREAD)
+            watts = None if read.power_mw is None else read.power_mw / 1000
+            part, percent, used = given.get(uuid, 0.0), read.sm_percent, read.memory_used_mib
+            facts_of_card = (node, card.model, index, 1, part, percent, used, card.memory_mib)
+            name = f"{node}/{index}"
+            rows.append(Row(uuid, "", name, *facts_of_card, None, watts, card.health))
     return rows
 
 
 def _nodes(now: Now) -> list[Row]:
-    by_node: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in _cards(now):
-        by_node[row.node].append(row)
-    rows = []
-    for node, cards in by_node.items():
-        known = [row.percent for row in cards if row.percent is not None]
-        used = [row.used_mib for row in cards if row.used_mib is not None]
-        watts = [row.watts for row in cards if row.watts is not None]
-        sick = sorted({row.state for row in cards if row.state != "healthy"})
-        rows.append(
-            Row(
-                node,
-                "",
-                node,
-                node,
-                now.nodes[node].pool,
-                None,
-                len(cards),
-                sum(row.given for row in cards),
-                sum(known) / len(known) if known else None,
-                sum(used) if used else None,
-                sum(row.total_mib for row in cards),
-                None,
-                sum(watts) if watts else None,
-                ",".join(sick) or "healthy",
-            )
-        )
-    return rows
+    given = _given(now.held)
+    return [_node(name, facts, given, now.readings) for name, facts in now.nodes.items()]
 
 
-def _pods(now: Now) -> list[Row]:
-    uses: dict[tuple[str, str, str], ContainerUse] = {}
-    for uuid, card in now.readings.items():
-        for use in card.containers or ():
-            uses[use.namespace, use.pod, uuid] = use
-    return [_pod(held, uses) for held in now.held]
-
-
-def _pod(held: Held, uses: Mapping[tuple[str, str, str], ContainerUse]) -> Row:
-    given, total = 0.0, 0
-    percents: list[int] = []
-    used = idle = watts = None
-    for share in held.shares:
-        given += share.units / max(share.card_units, 1)
-        total += share.memory_mib
-        use = uses.get((held.namespace, held.pod, share.uuid))
-        if use is None:
-            continue
-        if use.sm_percent is not None:
-            percents.append(use.sm_percent)
-        if use.memory_used_mib is not None:
-            used = (used or 0) + use.memory_used_mib
-        if use.power_mw is not None:
-            watts = (watts or 0.0) + use.power_mw / 1000
-        if use.idle_s is not None:
-            idle = use.idle_s if idle is None else min(idle, use.idle_s)
+def _node(
+    name: str, facts: NodeCards, given: Mapping[str, float], readings: Mapping[str, CardReading]
+) -> Row:
+    cards = facts.cards
+    read = [found for card in cards if (found := readings.get(card.uuid)) is not None]
+    known = [each.sm_percent for each in read if each.sm_percent is not None]
+    used = [each.memory_used_mib for each in read if each.memory_used_mib is not None]
+    power = [each.power_mw for each in read if each.power_mw is not None]
+    sick = {card.health for card in cards if card.health is not CardHealth.HEALTHY}
     return Row(
-        f"{held.namespace}/{held.pod}/{held.container}",
-        held.namespace,
-        held.pod,
-        held.node,
-        held.workload,
+        name,
+        "",
+        name,
+        name,
+        facts.pool,
         None,
-        len(held.shares),
-        given,
-        sum(percents) / len(percents) if percents else None,
-        used,
-        total,
-        idle,
-        watts,
-        held.user,
+        len(cards),
+        sum([given.get(card.uuid, 0.0) for card in cards]),
+        sum(known) / len(known) if known else None,
+        sum(used) if used else None,
+        sum([card.memory_mib for card in cards]),
+        None,
+        sum(power) / 1000 if power else None,
+        ",".join(sorted(sick)) or "healthy",
     )
 
 
-def _watts(milliwatts: int | None) -> float | None:
-    return None if milliwatts is None else milliwatts / 1000
+def _pods(now: Now) -> list[Row]:
+    return [_pod(held, now.readings) for held in now.held]
 
 
-Sort: TypeAlias = Callable[[Row], tuple[float, str]]
+def _pod(held: Held, readings: Mapping[str, CardReading]) -> Row:
+    given, total, told = 0.0, 0, []
+    for share in held.shares:
+        given += share.units / (share.card_units or 1)
+        total += share.memory_mib
+        if (use := use_of(readings.get(share.uuid), held)) is not None:
+            told.append(use)
+    namespace, pod = held.namespace, held.pod
+    percent, used, idle_s, watts = _used(told)
+    name = f"{namespace}/{pod}/{held.container}"
+    facts = (held.node, held.workload, None, len(held.shares), given)
+    return Row(name, namespace, pod, *facts, percent, used, total, idle_s, watts, held.user)
 
 
-def _known(value: Callable[[Row], float | None]) -> Sort:
-    """The greatest first, and what is unknown last."""
+def _used(
+    told: Sequence[ContainerUse],
+) -> tuple[float | None, int | None, float | None, float | None]:
+    """Percent of compute, MiB, seconds without work, and watts, on all cards together."""
+    if len(told) == 1:  # nearly all pods have one card
+        use = told[0]
+        watts = None if use.power_mw is None else use.power_mw / 1000
+        return use.sm_percent, use.memory_used_mib, use.idle_s, watts
+    percents = [use.sm_percent for use in told if use.sm_percent is not None]
+    used = [use.memory_used_mib for use in told if use.memory_used_mib is not None]
+    power = [use.power_mw for use in told if use.power_mw is not None]
+    idle_s = min((use.idle_s for use in told if use.idle_s is not None), default=None)
+    return (
+        sum(percents) / len(percents) if percents else None,
+        sum(used) if used else None,
+        idle_s,
+        sum(power) / 1000 if power else None,
+    )
 
-    def key(row: Row) -> tuple[float, str]:
-        found = value(row)
-        return (1.0 if found is None else -found, row.name)
 
-    return key
-
-
-SORTS: Mapping[str, Sort] = {
-    "util": _known(lambda row: row.percent),
-    "memory": _known(lambda row: row.used_mib),
-    "given": _known(lambda row: row.given),
-    "idle": _known(lambda row: row.idle_s),
-    "power": _known(lambda row: row.watts),
-    "name": lambda row: (0.0, row.key if not row.namespace else f"{row.namespace}/{row.name}"),
+# By which field of a row; what is unknown comes last. The rows of one value are in order of names.
+SORTS: Mapping[str, str] = {
+    "util": "percent",
+    "memory": "used_mib",
+    "given": "given",
+    "idle": "idle_s",
+    "power": "watts",
+    "name": "",
 }
+
+
+def _sorted(rows: Iterable[Row], sort: str) -> list[Row]:
+    """Names ascend, and figures descend."""
+    if not SORTS[sort]:
+        return sorted(rows, key=lambda row: f"{row.namespace}/{row.name}" if row[1] else row.key)
+    # Python keeps the order of equal ones, and needs no function of ours for a field of a tuple.
+    names = sorted(rows, key=itemgetter(Row._fields.index("name")))
+    at = Row._fields.index(SORTS[sort])
+    known = sorted((row for row in names if row[at] is not None), key=itemgetter(at), reverse=True)
+    return known + [row for row in names if row[at] is None]
 
 
 def chosen(rows: Iterable[Row], sort: str, text: str = "", *, backwards: bool = False) -> list[Row]:
@@ -194,7 +175,8 @@ def chosen(rows: Iterable[Row], sort: str, text: str = "", *, backwards: bool = 
     words = text.lower().split()
     if words:
         rows = [row for row in rows if all(word in _searched(row) for word in words)]
-    return sorted(rows, key=SORTS[sort], reverse=backwards)
+    found = _sorted(rows, sort)
+    return found[::-1] if backwards else found
 
 
 def _searched(row: Row) -> str:

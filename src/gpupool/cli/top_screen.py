@@ -143,13 +143,14 @@ class TopScreen(App[None]):
         self._feed, self._history, self._options = feed, history, options
         self._view, self._sort, self._text, self._backwards = view, sort, "", False
         self._now = Now()
+        self._rows: tuple[Now, str, list[Row]] = (self._now, view, [])
         self._past: tuple[str, str] = ("", "")
 
     def compose(self) -> ComposeResult:
-        yield Static(id="head")
+        yield Static(id="head", markup=False)
         yield Input(placeholder="words that names contain; Enter", id="filter")
         yield Lines()
-        yield Static(id="detail")
+        yield Static(id="detail", markup=False)
         yield Footer()
 
     def on_mount(self) -> None:
@@ -163,12 +164,18 @@ class TopScreen(App[None]):
         self.draw()
 
     def draw(self) -> None:
-        rows = chosen(
-            rows_of(self._now, self._view), self._sort, self._text, backwards=self._backwards
-        )
+        rows = chosen(self._all_rows(), self._sort, self._text, backwards=self._backwards)
         self.query_one(Lines).show(self._view, rows)
         self.query_one("#head", Static).update(self._head(len(rows)))
         self.query_one("#detail", Static).update(self._detail())
+
+    def _all_rows(self) -> list[Row]:
+        """Made once for what is known now: a key that is pressed needs no new ones."""
+        now, view, rows = self._rows
+        if now is not self._now or view != self._view:
+            rows = rows_of(self._now, self._view)
+            self._rows = (self._now, self._view, rows)
+        return rows
 
     def _head(self, count: int) -> str:
         cards = sum(len(node.cards) for node in self._now.nodes.values())

@@ -6,11 +6,11 @@ What agents told counts for the same time. An agent that did not answer leaves i
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from gpupool.core.readings import CardReading, ContainerUse
-from gpupool.history.facts import Held, Moment
+from gpupool.history.facts import Held, Moment, use_of
 from gpupool.history.samples import Sample, together
 from gpupool.history.series import Info, Key, Kind
 from gpupool.history.store import Entry
@@ -22,47 +22,58 @@ NO_POOL = "none"
 _Parts: TypeAlias = defaultdict[Key, list[Sample]]
 
 
+# What containers hold of a card, by its uuid: given, idle, memory given.
+_Given: TypeAlias = tuple[int, int, int]
+_Cards: TypeAlias = defaultdict[str, list[_Given]]
+
+
 def entries(before: Moment, after: Moment) -> dict[Key, Entry]:
     """Empty if no time has passed."""
     length = after.at_ms - before.at_ms
     if length <= 0:
         return {}
     parts: _Parts = defaultdict(list)
-    found = dict(_containers(before, after, parts))
+    cards: _Cards = defaultdict(list)
+    found = _containers(before, after, parts, cards)
     for name, node in after.nodes.items():
-        whole = []
-        for uuid in node.cards:
-            key = Key(Kind.CARD, uuid)
-            card = together([*parts.pop(key, ()), _of_card(uuid, length, before, after)])
-            whole.append(card)
-            found[key] = Entry(card._replace(seen=length), None, {"node": name})
+        info = {"node": name}
+        whole = [_of_card(uuid, length, before, after, cards.get(uuid, ())) for uuid in node.cards]
+        for uuid, card in zip(node.cards, whole, strict=True):
+            found[Key(Kind.CARD, uuid)] = Entry(card, None, info)
+        both = together(whole)
         for key in (CLUSTER, Key(Kind.POOL, node.pool or NO_POOL), Key(Kind.NODE, name)):
-            parts[key] += whole
+            parts[key].append(both)
     for key, samples in parts.items():
-        if key.kind is not Kind.CARD:  # those of nodes that are gone
-            found[key] = Entry(together(samples)._replace(seen=length))
+        found[key] = Entry(together(samples)._replace(seen=length))
     return found
 
 
-def _containers(before: Moment, after: Moment, parts: _Parts) -> dict[Key, Entry]:
-    """The entries of containers. `parts` gets what they add to others."""
+def _containers(before: Moment, after: Moment, parts: _Parts, cards: _Cards) -> dict[Key, Entry]:
+    """The entries of containers. `parts` and `cards` get what they add to others."""
     found: dict[Key, Entry] = {}
+    asked: defaultdict[str, int] = defaultdict(int)  # by node
+    groups: defaultdict[tuple[str, str, str], list[Sample]] = defaultdict(list)
+    average = _average_units(after)
     for held, span in _spans(before, after):
-        sample, active_s, by_card = _of_container(held, span, before, after)
+        asks = _asked(held, span, average)
+        sample, active_s = _of_container(held, (span, asks), before, after, cards)
         key = Key(Kind.CONTAINER, f"{held.namespace}/{held.pod}/{held.container}")
-        found[key] = _joined(found.get(key), Entry(sample, active_s, _info(held)))
-        parts[Key(Kind.WORKLOAD, f"{held.namespace}/{held.workload}")].append(sample)
-        parts[Key(Kind.NAMESPACE, held.namespace)].append(sample)
-        parts[Key(Kind.USER, held.user or NO_USER)].append(sample)
-        # What a pod has and uses is counted with its cards; what it asks for, here.
-        asked = Sample(asked=sample.asked)
-        parts[CLUSTER].append(asked)
-        node = after.nodes.get(held.node) or before.nodes.get(held.node)
+        entry = Entry(sample, active_s, _info(held))
+        found[key] = _joined(found[key], entry) if key in found else entry
+        groups[held.namespace, held.workload, held.user].append(sample)
+        asked[held.node] += asks
+    for (namespace, workload, user), samples in groups.items():
+        both = together(samples)
+        parts[Key(Kind.WORKLOAD, f"{namespace}/{workload}")].append(both)
+        parts[Key(Kind.NAMESPACE, namespace)].append(both)
+        parts[Key(Kind.USER, user or NO_USER)].append(both)
+    # What a pod has and uses is counted with its cards; what it asks for, here.
+    for name, total in asked.items():
+        parts[CLUSTER].append(Sample(asked=total))
+        node = after.nodes.get(name) or before.nodes.get(name)
         if node is not None:
-            parts[Key(Kind.POOL, node.pool or NO_POOL)].append(asked)
-            parts[Key(Kind.NODE, held.node)].append(asked)
-        for uuid, given in by_card.items():
-            parts[Key(Kind.CARD, uuid)].append(given)
+            parts[Key(Kind.POOL, node.pool or NO_POOL)].append(Sample(asked=total))
+            parts[Key(Kind.NODE, name)].append(Sample(asked=total))
     return found
 
 
@@ -81,88 +92,86 @@ def _spans(before: Moment, after: Moment) -> Iterator[tuple[Held, int]]:
 
 
 def _of_container(
-    held: Held, span: int, before: Moment, after: Moment
-) -> tuple[Sample, int | None, dict[str, Sample]]:
-    """Its sample, when it last used a card, and what it holds of each card."""
+    held: Held, counts: tuple[int, int], before: Moment, after: Moment, cards: _Cards
+) -> tuple[Sample, int | None]:
+    """Its sample, and when it last used a card. `counts`: for how long it counts, and what it asks
+    for. `cards` gets what it holds of each.
+
+    No copies of values: a minute of a large cluster has tens of thousands of containers.
+    """
+    span, asks = counts
     samples: list[Sample] = []
-    by_card: dict[str, Sample] = {}
-    active: list[int] = []
+    active: int | None = None
     stays = (held.uid, held.container) in after.held
     for share in held.shares:
         given = span * share.units // max(share.card_units, 1)
-        sample = Sample(given=given, memory_given=share.memory_mib * span // 1000)
-        use = _use(after.cards.get(share.uuid), held) if stays else None
-        idle = 0
-        if use is not None and use.sm_percent is not None:
+        memory = share.memory_mib * span // 1000
+        use = use_of(after.cards.get(share.uuid), held) if stays else None
+        if use is None or use.sm_percent is None:
+            sample, idle = Sample(span, 0, asks, given, 0, 0, 0, memory), 0
+        else:
             is_idle = not use.sm_percent and (use.idle_s is None or use.idle_s * 1000 >= span)
             idle = given if is_idle else 0
-            sample = sample._replace(
-                told=given,
-                used=span * use.sm_percent // 100,
-                idle=idle,
-                memory_used=(use.memory_used_mib or 0) * span // 1000,
-                energy=(use.power_mw or 0) * span // 1_000_000,
-                peak=_peak(use, _use(before.cards.get(share.uuid), held)),
-            )
-            active += _last_activity(use, after.read_at_s.get(held.node))
+            used, mib_s = span * use.sm_percent // 100, (use.memory_used_mib or 0) * span // 1000
+            energy = (use.power_mw or 0) * span // 1_000_000
+            peak = _peak(use, before.cards.get(share.uuid), held)
+            sample = Sample(span, 0, asks, given, given, used, idle, memory, mib_s, energy, peak)
+            last = _last_activity(use, after.read_at_s.get(held.node))
+            active = last if active is None or (last is not None and last > active) else active
         samples.append(sample)
-        by_card[share.uuid] = Sample(given=given, memory_given=sample.memory_given, idle=idle)
-    asked = _asked(held, span, after)
-    total = together(samples)._replace(seen=span, asked=asked)
-    return total, max(active, default=None), by_card
+        cards[share.uuid].append((given, idle, memory))
+    if len(samples) == 1:
+        return samples[0], active
+    return together(samples)._replace(seen=span, asked=asks), active
 
 
-def _asked(held: Held, span: int, after: Moment) -> int:
+def _average_units(moment: Moment) -> int:
+    """Of a card of the cluster; 0: it has none."""
+    cards = sum(len(node.cards) for node in moment.nodes.values())
+    return sum(node.units for node in moment.nodes.values()) // cards if cards else 0
+
+
+def _asked(held: Held, span: int, average: int) -> int:
     """Units of a pod that waits: as parts of an average card of the cluster."""
     if not held.asked_units:
         return span * held.asked_cards
-    of_card = held.shares[0].card_units if held.shares else 0
-    if not of_card:
-        cards = sum(len(node.cards) for node in after.nodes.values())
-        of_card = sum(node.units for node in after.nodes.values()) // cards if cards else 0
+    of_card = (held.shares[0].card_units if held.shares else 0) or average
     return span * held.asked_units // of_card if of_card else 0
 
 
-def _use(card: CardReading | None, held: Held) -> ContainerUse | None:
-    for use in (card.containers or ()) if card is not None else ():
-        is_pod = use.uid == held.uid if use.uid else use.namespace == held.namespace
-        if is_pod and use.pod == held.pod and use.container in (held.container, ""):
-            return use
-    return None
-
-
-def _peak(use: ContainerUse, old: ContainerUse | None) -> int:
+def _peak(use: ContainerUse, before: CardReading | None, held: Held) -> int:
     """The agent's own peak covers the time between two readings, but also all time before."""
-    now = use.memory_used_mib or 0
-    peak = use.memory_peak_mib
-    if peak is None or (old is not None and old.memory_peak_mib == peak):
+    now, peak = use.memory_used_mib or 0, use.memory_peak_mib
+    if peak is None or peak <= now:
         return now
-    return max(peak, now)
+    old = use_of(before, held)
+    return now if old is not None and old.memory_peak_mib == peak else peak
 
 
-def _last_activity(use: ContainerUse, read_at_s: float | None) -> list[int]:
+def _last_activity(use: ContainerUse, read_at_s: float | None) -> int | None:
     """If the agent has seen none, its idle time is only that since it watches."""
     if use.idle_s is None or read_at_s is None:
-        return []
+        return None
     at_s = read_at_s - use.idle_s
     if use.watched_since_s is not None and at_s <= use.watched_since_s + 1:
-        return []
-    return [int(at_s)]
+        return None
+    return int(at_s)
 
 
-def _of_card(uuid: str, length: int, before: Moment, after: Moment) -> Sample:
+def _of_card(
+    uuid: str, length: int, before: Moment, after: Moment, held: Iterable[_Given]
+) -> Sample:
+    given = idle = memory = 0
+    for more_given, more_idle, more_memory in held:
+        given, idle, memory = given + more_given, idle + more_idle, memory + more_memory
     card = after.cards.get(uuid)
-    sample = Sample(have=length)
     percent = None if card is None else _percent(card)
     if card is None or percent is None:
-        return sample
-    used_mib = card.memory_used_mib or 0
-    return sample._replace(
-        told=length,
-        used=length * percent // 100,
-        memory_used=used_mib * length // 1000,
-        energy=_energy(card, before.cards.get(uuid), length),
-        peak=used_mib,
+        return Sample(length, length, 0, given, 0, 0, idle, memory)
+    used, used_mib = length * percent // 100, card.memory_used_mib or 0
+    used_memory, energy = used_mib * length // 1000, _energy(card, before.cards.get(uuid), length)
+    return Sample(
+        length, length, 0, given, length, used, idle, memory, used_memory, energy, used_mib
     )
 
 
@@ -188,16 +197,14 @@ def _info(held: Held) -> Info:
         "uid": held.uid,
         "cards": len(held.shares) or held.asked_cards,
         "units": held.asked_units,
-        "memoryMiB": sum(share.memory_mib for share in held.shares),
+        "memoryMiB": sum([share.memory_mib for share in held.shares]),
         "cardUnits": held.shares[0].card_units if held.shares else 0,
         # Of one unit, on this card.
         "unitMiB": held.shares[0].memory_mib // max(held.shares[0].units, 1) if held.shares else 0,
     }
 
 
-def _joined(old: Entry | None, new: Entry) -> Entry:
+def _joined(old: Entry, new: Entry) -> Entry:
     """Two pods of one name in one stretch: one of a StatefulSet was replaced."""
-    if old is None:
-        return new
     active_s = max(filter(None, (old.active_s, new.active_s)), default=None)
     return Entry(together([old.sample, new.sample]), active_s, new.info)

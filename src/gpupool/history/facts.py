@@ -9,7 +9,7 @@ from gpupool.contract.held_allocation import held_allocation
 from gpupool.contract.names import LABEL_POOL, LABEL_USER
 from gpupool.contract.nodes import node_of
 from gpupool.core.gpu import CardShare, GpuAsk
-from gpupool.core.readings import CardReading
+from gpupool.core.readings import CardReading, ContainerUse
 from kubeclient.objects import Obj
 
 # The pool of a node: our own label, and those of managed clusters.
@@ -132,6 +132,17 @@ def user_of(metadata: Obj) -> str:
         if found := annotations.get(key) or labels.get(key):
             return str(found)[:253]
     return ""
+
+
+def use_of(card: CardReading | None, held: Held) -> ContainerUse | None:
+    """What a container does with a card."""
+    if card is None:
+        return None
+    for use in card.containers or ():
+        is_pod = use.uid == held.uid if use.uid else use.namespace == held.namespace
+        if is_pod and use.pod == held.pod and use.container in (held.container, ""):
+            return use
+    return None
 
 
 def _ended_ms(status: Obj, ask: GpuAsk) -> int | None:

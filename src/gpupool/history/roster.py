@@ -8,24 +8,35 @@ import heapq
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field
 
 from gpupool.history.levels import HOUR_S, LONGEST_S
-from gpupool.history.series import MOST, Info, Key, Kind, Series
+from gpupool.history.series import MOST, Info, Key, Kind
 
 _LONGEST_INFO = 4096
 _BATCH = 64  # so many fall out at once, so that they are not looked for with every new one
+
+
+@dataclass(slots=True)
+class _Line:
+    """One series. Not frozen: each minute changes every one of them."""
+
+    name: str
+    first_s: int
+    last_s: int
+    active_s: int | None = None
+    info: Info = field(default_factory=dict)
+    saved_active_s: int | None = None  # what the file says
 
 
 class Roster:
     def __init__(self, most: Mapping[Kind, int] = MOST) -> None:
         self._most = most
         self._places: dict[Kind, dict[str, int]] = {kind: {} for kind in Kind}
-        self._series: dict[Kind, dict[int, Series]] = {kind: {} for kind in Kind}
+        self._series: dict[Kind, dict[int, _Line]] = {kind: {} for kind in Kind}
         self._free: dict[Kind, list[int]] = {kind: [] for kind in Kind}
         self._next: dict[Kind, int] = dict.fromkeys(Kind, 0)
         self._dirty: dict[tuple[Kind, int], None] = {}
-        self._saved_active: dict[tuple[Kind, int], int | None] = {}
         self._gone: set[tuple[Kind, int]] = set()
         self.refused = 0  # new series for which there was no place
 
@@ -34,10 +45,9 @@ class Roster:
             "SELECT kind, position, name, first_s, last_s, active_s, info FROM series"
         ):
             name, first_s, last_s, active_s, info = row
-            found = Series(Kind(kind), name, first_s, last_s, active_s, json.loads(info))
-            self._places[found.kind][name] = place
-            self._series[found.kind][place] = found
-            self._saved_active[found.kind, place] = active_s
+            facts = (first_s, last_s, active_s, json.loads(info))
+            self._places[Kind(kind)][name] = place
+            self._series[Kind(kind)][place] = _Line(name, *facts, active_s)
         for each in Kind:
             taken = self._series[each]
             self._next[each] = max(taken, default=-1) + 1
@@ -58,24 +68,28 @@ class Roster:
             self.refused += 1
             return None
         self._places[key.kind][key.name] = place
-        self._series[key.kind][place] = Series(key.kind, key.name, now_s, now_s)
+        self._series[key.kind][place] = _Line(key.name, now_s, now_s)
         self._dirty[key.kind, place] = None
         return place, True
 
-    def note(self, key: Key, now_s: int, active_s: int | None, info: Info | None) -> None:
-        """What is known of a series that has a place."""
-        place = self._places[key.kind][key.name]
-        old = self._series[key.kind][place]
-        latest = max(filter(None, (old.active_s, active_s)), default=None)
-        kept = old.info if info is None or len(json.dumps(dict(info))) > _LONGEST_INFO else info
-        new = replace(old, last_s=now_s, active_s=latest, info=kept)
-        self._series[key.kind][place] = new
+    def note(
+        self, kind: Kind, place: int, now_s: int, active_s: int | None, info: Info | None
+    ) -> None:
+        """What is known of the series at a place."""
+        line = self._series[kind][place]
         # Not with every minute: a hundred thousand rows would be written for nothing new.
-        is_old = now_s // HOUR_S != old.last_s // HOUR_S
-        # The last activity is written once it stays the same: then it is what people ask for.
-        has_stopped = latest == old.active_s != self._saved_active.get((key.kind, place))
-        if is_old or has_stopped or new.info != old.info:
-            self._dirty[key.kind, place] = None
+        is_dirty = now_s // HOUR_S != line.last_s // HOUR_S
+        line.last_s = now_s
+        if active_s is not None and (line.active_s is None or active_s > line.active_s):
+            line.active_s = active_s
+        elif line.active_s != line.saved_active_s:
+            # The last activity is written once it stays the same: then it is what people ask for.
+            is_dirty = True
+        if info is not None and info != line.info and len(json.dumps(dict(info))) <= _LONGEST_INFO:
+            line.info = info
+            is_dirty = True
+        if is_dirty:
+            self._dirty[kind, place] = None
 
     def ended(self, key: Key) -> None:
         """Nothing more comes of it for now: what was noted is written."""
@@ -98,7 +112,7 @@ class Roster:
             if found is not None:
                 facts = (found.first_s, found.last_s, found.active_s, json.dumps(dict(found.info)))
                 rows.append((kind, place, found.name, *facts))
-                self._saved_active[kind, place] = found.active_s
+                found.saved_active_s = found.active_s
         connection.executemany("INSERT OR REPLACE INTO series VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def saved(self) -> None:
@@ -122,4 +136,3 @@ class Roster:
         del self._series[kind][place]
         self._free[kind].append(place)
         self._gone.add((kind, place))
-        self._saved_active.pop((kind, place), None)

@@ -8,7 +8,6 @@ Card-milliseconds: a whole card for a second is 1000, a fifth of a card for a se
 """
 
 from collections.abc import Iterable
-from operator import add
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -45,12 +44,10 @@ def together(samples: Iterable[Sample]) -> Sample:
     if len(found) > _MANY:
         figures = np.array(found, np.int64)
         return sample_of(figures.sum(axis=0))._replace(peak=int(figures[:, PEAK].max()))
-    sums = [0] * FIELDS
-    for sample in found:
-        peak = max(sums[PEAK], sample.peak)
-        sums = list(map(add, sums, sample))
-        sums[PEAK] = peak
-    return Sample(*sums)
+    if not found:
+        return Sample()
+    *sums, peaks = zip(*found, strict=True)
+    return Sample._make([*map(sum, sums), max(peaks)])
 
 
 def part(figures: Figures, begin: int, end: int, total: int) -> Figures:

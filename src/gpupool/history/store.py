@@ -36,9 +36,11 @@ class Entry(NamedTuple):
 
 
 class _Placed(NamedTuple):
-    place: int
-    is_new: bool
-    sample: Sample
+    """Series of one kind: their places, those that are new there, and what is added."""
+
+    at: list[int]
+    new: list[int]
+    samples: list[Sample]
 
 
 class _Open:
@@ -142,21 +144,24 @@ class Store:
             raise
         self._connection.execute("COMMIT")
 
-    def _placed(
-        self, from_s: int, now_s: int, entries: Mapping[Key, Entry]
-    ) -> dict[Kind, list[_Placed]]:
-        found: dict[Kind, list[_Placed]] = {}
-        for key, entry in entries.items():
+    def _placed(self, from_s: int, now_s: int, entries: Mapping[Key, Entry]) -> dict[Kind, _Placed]:
+        found = {kind: _Placed([], [], []) for kind in Kind}
+        for key, (sample, active_s, info) in entries.items():
             placed = self._roster.place(key, from_s, entries)
             if placed is not None:
-                self._roster.note(key, now_s, entry.active_s, entry.info)
-                found.setdefault(key.kind, []).append(_Placed(*placed, entry.sample))
-        return found
+                place, is_new = placed
+                self._roster.note(key.kind, place, now_s, active_s, info)
+                of_kind = found[key.kind]
+                of_kind.at.append(place)
+                of_kind.samples.append(sample)
+                if is_new:
+                    of_kind.new.append(place)
+        return {kind: placed for kind, placed in found.items() if placed.at}
 
-    def _write(self, kind: Kind, placed: list[_Placed], from_ms: int, until_ms: int) -> None:
-        at = np.array([each.place for each in placed], np.intp)
-        new = np.array([each.place for each in placed if each.is_new], np.intp)
-        figures = np.array([each.sample for each in placed], np.int64)
+    def _write(self, kind: Kind, placed: _Placed, from_ms: int, until_ms: int) -> None:
+        at = np.array(placed.at, np.intp)
+        new = np.array(placed.new, np.intp)
+        figures = np.array(placed.samples, np.int64)
         blocks = np.unique(at // SERIES).tolist()
         for level, values in enumerate(LEVELS):
             for slot in slots(values, from_ms, until_ms):
