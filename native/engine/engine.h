@@ -69,8 +69,16 @@ struct shape {
     const struct residue *residue;
 };
 
-/* The cost of the pod on a node that it fits on. */
-int64_t residue_cost(const struct columns *, const struct shape *, int64_t node);
+/* What the last node was worth before the pod and would lose, and what its cards were like. Many
+ * nodes are alike, above all the empty ones.
+ */
+struct memo {
+    int64_t is_set, before, lost, spent, taken;
+    int32_t free[MOST_ROWS], total[MOST_ROWS], compute[MOST_ROWS];
+};
+
+/* The cost of the pod on a node that it fits on. The memo is for one shape. */
+int64_t residue_cost(const struct columns *, const struct shape *, int64_t node, struct memo *);
 
 /* What is usable of all cards of a node; of their compute too, if that counts. */
 int64_t residue_usable(const struct columns *, const struct residue *, int64_t node,

@@ -51,13 +51,14 @@ static int64_t least_allocated(const struct columns *c, int64_t node) {
     return (cpu + memory) * MOST_PODS + c->pods[node];
 }
 
-static int64_t cost_of(const struct columns *c, const struct shape *s, int64_t node) {
+static int64_t cost_of(const struct columns *c, const struct shape *s, int64_t node,
+                       struct memo *memo) {
     if (s->cards)
-        return residue_cost(c, s, node);
+        return residue_cost(c, s, node, memo);
     if (!c->has_cards[node])
         return least_allocated(c, node);
     int asks = s->cpu_milli || s->memory_bytes;
-    return WITH_CARDS + (asks ? residue_cost(c, s, node) : least_allocated(c, node));
+    return WITH_CARDS + (asks ? residue_cost(c, s, node, memo) : least_allocated(c, node));
 }
 
 static int32_t use_of(const struct columns *c, const struct shape *s, int64_t node) {
@@ -88,13 +89,15 @@ static void set_cost(const struct shape *s, int64_t node, int64_t cost) {
 EXPORTED void gpupool_engine_judge(struct columns *c, const struct shape *s, const int64_t *nodes,
                                    int64_t count) {
     int64_t round = ++c->round;
+    struct memo memo;
+    memo.is_set = 0;
     for (int64_t each = 0; each < count; each++) {
         int64_t node = nodes[each];
         if (c->seen[node] == round)
             continue;
         c->seen[node] = round;
         int does = fits(c, s, node);
-        set_cost(s, node, does ? cost_of(c, s, node) : NEVER);
+        set_cost(s, node, does ? cost_of(c, s, node, &memo) : NEVER);
         s->uses[node] = does ? use_of(c, s, node) : 0;
     }
 }

@@ -57,32 +57,26 @@ static void keep_least(int64_t *least, int64_t *kept, int64_t count, int64_t val
     least[place] = value;
 }
 
-struct judged {
-    int64_t before, lost, spent, taken;
-};
-
-static struct judged judged_share(const struct columns *c, const struct shape *s, int64_t node) {
+static void judge_share(const struct columns *c, const struct shape *s, int64_t node,
+                        struct memo *found) {
     const struct residue *r = s->residue;
-    struct judged found = {0, 0, 0, 0};
     int64_t least[MOST_ROWS], kept = 0, largest = 0, difference = 0;
     int64_t count = s->cards < c->rows ? s->cards : c->rows;
+    found->before = 0;
     for (int64_t card = 0; card < c->rows; card++) {
-        int64_t size = size_of(c, r, card, node), place;
-        place = place_of(c, r, card, node, r->counts_compute);
-        int64_t asked = s->memory, part = s->compute * size / 100;
-        if (s->compute && part > asked)
-            asked = part;
+        int64_t size = size_of(c, r, card, node), part = s->compute * size / 100;
+        int64_t place = place_of(c, r, card, node, r->counts_compute);
+        int64_t asked = part > s->memory ? part : s->memory;
         largest = size > largest ? size : largest;
-        found.before += at(r->usable, r->length, place);
+        found->before += at(r->usable, r->length, place);
         keep_least(least, &kept, count,
                    at(r->worth, r->length, place) - at(r->worth, r->length, place - asked));
     }
     for (int64_t each = 0; each < kept; each++)
         difference += least[each];
-    found.lost = floor_div(difference + (1 << FLAG_BITS) / 2, 1 << FLAG_BITS);
-    found.spent = found.lost + (difference - found.lost * (1 << FLAG_BITS)) * PARTLY_USED;
-    found.taken = s->cards * s->memory * WHOLE / largest;
-    return found;
+    found->lost = floor_div(difference + (1 << FLAG_BITS) / 2, 1 << FLAG_BITS);
+    found->spent = found->lost + (difference - found->lost * (1 << FLAG_BITS)) * PARTLY_USED;
+    found->taken = s->cards * s->memory * WHOLE / largest;
 }
 
 /* How much more GPU is unusable for lack of this host resource. */
@@ -92,19 +86,53 @@ static double rise(int64_t host, int64_t asked, double cards_for, int64_t before
     return (then > 0 ? then : 0.0) - (now > 0 ? now : 0.0);
 }
 
-int64_t residue_cost(const struct columns *c, const struct shape *s, int64_t node) {
+/* Compares a row of the memo with a card of the node, and takes it over. */
+static int64_t is_same(int32_t *known, const int32_t *column, int64_t at) {
+    int64_t same = *known == column[at];
+    *known = column[at];
+    return same;
+}
+
+/* Whether the node's cards are those of the memo; they are, when this returns. Of the columns only
+ * those are read that count: they are most of what this reads at all.
+ */
+static int64_t is_alike(const struct columns *c, const struct shape *s, int64_t node,
+                        struct memo *memo) {
+    int64_t alike = memo->is_set, by_compute = s->residue->counts_compute;
+    int64_t by_total = !s->residue->only_total;
+    for (int64_t card = 0; card < c->rows; card++) {
+        int64_t at = card * c->size + node;
+        alike &= is_same(memo->free + card, c->card_free, at);
+        if (by_total)
+            alike &= is_same(memo->total + card, c->card_total, at);
+        if (by_compute)
+            alike &= is_same(memo->compute + card, c->card_compute, at);
+    }
+    memo->is_set = 1;
+    return alike;
+}
+
+static void judge_cards(const struct columns *c, const struct shape *s, int64_t node,
+                        struct memo *memo) {
+    if (is_alike(c, s, node, memo))
+        return;
+    if (s->memory) {
+        judge_share(c, s, node, memo);
+    } else {
+        memo->before = residue_usable(c, s->residue, node, s->residue->counts_compute);
+        memo->lost = memo->spent = memo->taken = s->cards * WHOLE;
+    }
+}
+
+int64_t residue_cost(const struct columns *c, const struct shape *s, int64_t node,
+                     struct memo *memo) {
     const struct residue *r = s->residue;
-    int64_t all = s->cards * WHOLE;
-    struct judged found = {0, all, all, all};
-    if (s->memory)
-        found = judged_share(c, s, node);
-    else
-        found.before = residue_usable(c, r, node, r->counts_compute);
-    int64_t after = found.before - found.spent;
-    int64_t cost = (found.lost - found.taken) * FINE + (after < PULLED ? after : PULLED) * PULL_FINE;
+    judge_cards(c, s, node, memo);
+    int64_t before = memo->before, after = before - memo->spent;
+    int64_t cost = (memo->lost - memo->taken) * FINE + (after < PULLED ? after : PULLED) * PULL_FINE;
     const int64_t *cpu = c->free + c->size, *memory = cpu + c->size;
-    double rises = rise(cpu[node], s->cpu_milli, r->cards_for[0], found.before, after);
-    rises += rise(memory[node], s->memory_bytes, r->cards_for[1], found.before, after);
+    double rises = rise(cpu[node], s->cpu_milli, r->cards_for[0], before, after);
+    rises += rise(memory[node], s->memory_bytes, r->cards_for[1], before, after);
     cost += (int64_t)floor(rises * HALF);
     return floor_div(cost, FINE) * BULKS + c->bulk[node];
 }

@@ -76,7 +76,11 @@ def allocation_on(
         # passed this node, so too few cards are an error in the policy.
         if rows:
             assert len(rows) == (only.whole or only.cards), f"{policy.name} gave cards {rows}"
-            return Allocation((_container(only, rows, state),))
+            if len(rows) > 1:
+                return Allocation((_container(only, rows, state),))
+            return state.cards[rows[0]].alone(
+                only, lambda: Allocation((_container(only, rows, state),))
+            )
     room = _room(state, closed, placement is CardPlacement.SPREAD)
     chosen = _search([each for each in pod.gpus if not each.is_init], room, state)
     if chosen is None or not _choose_init(pod, state, closed, chosen):

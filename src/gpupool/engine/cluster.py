@@ -10,7 +10,6 @@ before. A pod on a node that does not exist, or on a card that is gone, stays he
 when the node comes back (`discrepancies.py` lists such pods). `version` rises with every change.
 """
 
-from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -53,8 +52,7 @@ class ClusterModel:
         self.columns = Columns(compiled)
         self.changes = ChangeLog()  # nodes that changed, or what is held on them
         self.node_changes = ChangeLog()  # nodes that changed themselves
-        # By policy and shape of pods, the least recently used first: see `verdicts.py`.
-        self.verdicts: OrderedDict[Hashable, ShapeVerdict] = OrderedDict()
+        self.verdicts: dict[Hashable, ShapeVerdict] = {}  # by policy and shape: see `verdicts.py`
         self.allowed: dict[Hashable, AllowedNodes] = {}  # see `allowed_nodes.py`
         self._largest_card = (-1, 0)  # position of `node_changes`, and the card
         self.models: dict[str, int] = {}  # the number of each GPU model in the columns

@@ -172,8 +172,12 @@ class ShapeView(ctypes.Structure):
         self.address = ctypes.addressof(self)
         self._shares = _numbers(shares)
         self.shares, self.share_count = self._shares.buffer_info()[0], len(shares)
-        self._kept = (arrays, residue)
+        self._arrays, self._policy = arrays, residue
         self.set_needs(needs)
+
+    def set_policy(self, residue: ResidueView) -> None:
+        """All nodes must be judged again after it."""
+        self._policy, self.residue = residue, residue.address
 
     def set_needs(self, needs: Sequence[tuple[int, int]]) -> None:
         self._needs = _numbers(needs)

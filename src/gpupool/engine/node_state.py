@@ -5,7 +5,7 @@ lost capacity): otherwise a later release would leave a wrong sum. The columns t
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from gpupool.core.gpu import (
     Allocation,
     Card,
     CardShare,
+    GpuAsk,
     GpuMode,
     limit_mib,
 )
@@ -43,6 +44,7 @@ class CardState:
     """A card and what pods hold of it. `total`, `free` and `compute` go into the columns."""
 
     __slots__ = (
+        "_alone",
         "_most",
         "_shares",
         "all_units",
@@ -76,6 +78,7 @@ class CardState:
         # `is_untouched` means that all of `total` is free, so that it can be true for such a card.
         self.total = self._most if self.whole_at_rest else full
         self._shares: dict[tuple[int, int], CardShare] = {}
+        self._alone: dict[tuple[str, int, int, int, bool], Allocation] = {}
         self._settle()
 
     def count(self, hold: CardHold, sign: int) -> None:
@@ -108,6 +111,19 @@ class CardState:
                 self._shares[units, percent] = found
         return found
 
+    def alone(self, ask: GpuAsk, made: Callable[[], Allocation]) -> Allocation:
+        """The allocation of a pod that has this ask alone, on this card alone: one value for all
+        pods like it. A change of the node makes new cards, so it is not older than the node.
+        """
+        # A tuple, which is hashed much faster.
+        key = (ask.container, ask.whole, ask.units, ask.percent, ask.unisolated)
+        found = self._alone.get(key)
+        if found is None:
+            found = made()
+            if len(self._alone) < _MOST_SHARES:
+                self._alone[key] = found
+        return found
+
     def whole(self) -> CardShare:
         card = self.card
         return CardShare(card.uuid, card.index, self.all_units, card.memory_mib, self.all_units)
@@ -137,10 +153,15 @@ class NodeState:
         return [row for row, card in enumerate(self.cards) if card.is_untouched]
 
     def take(self, held: Held, columns: Columns) -> None:
-        held = self._with_unread(held)
-        self.pods[held.pod.uid] = held
-        self.ports.extend(held.pod.host_ports)
-        self.volumes.update(held.pod.attached)
+        if held.allocation.unread is not None:
+            held = self._with_unread(held)
+        pod = held.pod
+        self.pods[pod.uid] = held
+        # Few pods have any, and this runs for every decision.
+        if pod.host_ports:
+            self.ports.extend(pod.host_ports)
+        if pod.attached:
+            self.volumes.update(pod.attached)
         self._count(held, 1, columns)
 
     def give_back(self, uid: str, columns: Columns) -> Held:
@@ -158,10 +179,10 @@ class NodeState:
         return held
 
     def _count(self, held: Held, sign: int, columns: Columns) -> None:
-        sums = self.held
+        sums, offered = self.held, self.node.allocatable
         for name, amount in held.pod.resources.items():
-            sums[name] = sums.get(name, 0) + sign * amount
-        write_resources(self, columns, held.pod.resources)
+            sums[name] = used = sums.get(name, 0) + sign * amount
+            write_free(columns, self.index, name, offered.get(name, 0) - used)
         columns.pods[self.index] = len(self.pods)
         if held.cards:
             write_cards(self, columns, self.count_cards(held, sign))
@@ -234,18 +255,21 @@ def clear_node(state: NodeState, columns: Columns) -> None:
 
 
 def write_resources(state: NodeState, columns: Columns, names: Iterable[str]) -> None:
-    free, rows, at = columns.free, columns.resource_rows, state.index
     offered, held = state.node.allocatable, state.held
     for name in names:
-        row = rows.get(name)
-        # Names without a row are skipped: a pod may hold a resource that no node offers. Row 0 must
-        # stay 0.
-        if row:
-            left = offered.get(name, 0) - held.get(name, 0)
-            left = 0 if left < 0 else left if left < MOST else MOST
-            free[row, at] = left
-            if row == MEMORY:
-                columns.memory_free[at] = left >> _MIB_SHIFT
+        write_free(columns, state.index, name, offered.get(name, 0) - held.get(name, 0))
+
+
+def write_free(columns: Columns, node: int, name: str, left: int) -> None:
+    """`left`: what pods leave of the resource; below 0 if they hold too much."""
+    row = columns.resource_rows.get(name)
+    # Names without a row are skipped: a pod may hold a resource that no node offers. Row 0 must
+    # stay 0.
+    if row:
+        left = 0 if left < 0 else left if left < MOST else MOST
+        columns.free[row, node] = left
+        if row == MEMORY:
+            columns.memory_free[node] = left >> _MIB_SHIFT
 
 
 def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None:

@@ -62,16 +62,16 @@ def shape_of(pod: PodRequest) -> Hashable:
 
 def verdict_of(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> ShapeVerdict:
     """The verdict for pods of this shape, up to date with all changes."""
-    # By its function: a policy with new prices has the same costs. id() is cheap but may be reused
-    # once a function is gone: `is not` below finds that out.
-    key = (id(policy.costs), shape_of(pod))
+    key = (policy.name, shape_of(pod))
     verdict = cluster.verdicts.get(key)
-    if verdict is None or verdict.policy.costs is not policy.costs:
+    if verdict is None:
         verdict = cluster.verdicts[key] = _new_verdict(cluster, pod, policy)
         _drop_old(cluster)
-        return verdict
-    cluster.verdicts.move_to_end(key)
-    _catch_up(cluster, verdict)
+    # By its function: a policy with new prices has the same costs.
+    elif verdict.policy.costs is not policy.costs:
+        _judge_anew(cluster, verdict, policy)
+    else:
+        _catch_up(cluster, verdict)
     return verdict
 
 
@@ -83,7 +83,7 @@ def _new_verdict(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Shap
         pod=pod,
         policy=policy,
         ask=ask,
-        milli=milli_of(ask, cluster.largest_card()),
+        milli=0,
         need=need,
         needs=resources.needs_in(need),
         whole=whole_cards(pod),
@@ -91,23 +91,39 @@ def _new_verdict(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Shap
         nodes=allowed_nodes(cluster, pod),
         costs=np.full(size, NEVER, dtype=np.int64),
         uses=np.zeros(size, dtype=np.int32),
-        changes=cluster.changes.position,
+        changes=0,
         node_changes=cluster.node_changes.position,
     )
-    verdict.view = _view(verdict)
-    if not _judge_compiled(cluster, verdict, None):
-        _judge(cluster, verdict, np.flatnonzero(verdict.nodes.nodes))
+    _judge_anew(cluster, verdict, policy)
     return verdict
 
 
-def _view(verdict: ShapeVerdict) -> ShapeView | None:
-    """None: `kernel.py` does not know all that this shape asks for."""
+def _judge_anew(cluster: ClusterModel, verdict: ShapeVerdict, policy: Policy) -> None:
+    """Judge all nodes by this policy."""
+    verdict.policy = policy
+    verdict.milli = milli_of(verdict.ask, cluster.largest_card())
+    verdict.changes = cluster.changes.position
+    _catch_up_with_nodes(cluster, verdict)
+    _set_view(verdict)
+    if not _judge_compiled(cluster, verdict, None):
+        _judge_again(cluster, verdict, np.arange(cluster.columns.size))
+
+
+def _set_view(verdict: ShapeVerdict) -> None:
+    """Without a view, `kernel.py` does not know the policy, or all that this shape asks for."""
     pod, compiled = verdict.pod, verdict.policy.compiled
     if compiled is None or pod.card_choice is not None or pod.host_ports or pod.attached:
-        return None
-    shares = [(ask.units, ask.cards, ask.percent) for ask in verdict.shares]
-    arrays = (verdict.nodes.nodes, verdict.costs, verdict.uses)
-    return ShapeView(verdict.needs, shares, verdict.whole, verdict.ask, arrays, compiled)
+        verdict.view = None
+    elif verdict.view is not None:
+        verdict.view.set_policy(compiled)
+    else:
+        # The view has bounds of costs, and takes it that there are no costs yet.
+        verdict.costs.fill(NEVER)
+        shares = [(ask.units, ask.cards, ask.percent) for ask in verdict.shares]
+        arrays = (verdict.nodes.nodes, verdict.costs, verdict.uses)
+        verdict.view = ShapeView(
+            verdict.needs, shares, verdict.whole, verdict.ask, arrays, compiled
+        )
 
 
 def _judge_compiled(cluster: ClusterModel, verdict: ShapeVerdict, since: int | None) -> bool:
@@ -126,8 +142,13 @@ def _drop_old(cluster: ClusterModel) -> None:
     # At least a few, however large the cluster is: with one or two cached verdicts most decisions
     # would judge all nodes again.
     most = max(16, _MOST_BYTES // (_BYTES_A_NODE * cluster.columns.size))
-    while len(cluster.verdicts) > most:
-        cluster.verdicts.popitem(last=False)
+    if len(cluster.verdicts) <= most:
+        return
+    # Many at once: to find the oldest takes longer than to drop them. All verdicts that were used
+    # are up to date, so the position in the log says when that was.
+    oldest = sorted(cluster.verdicts, key=lambda key: cluster.verdicts[key].changes)
+    for key in oldest[: max(1, most // 8)]:
+        del cluster.verdicts[key]
 
 
 def _catch_up(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
@@ -138,7 +159,6 @@ def _catch_up(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
     # First, because `_judge_again` reads the allowed nodes. Nodes that changed are in both logs, so
     # their costs are renewed below.
     if verdict.node_changes != cluster.node_changes.position:
-        verdict.node_changes = cluster.node_changes.position
         _catch_up_with_nodes(cluster, verdict)
     since, verdict.changes = verdict.changes, position
     if _judge_compiled(cluster, verdict, since):
@@ -167,6 +187,7 @@ def _judge_again(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> N
 
 def _catch_up_with_nodes(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
     catch_up(cluster, verdict.nodes)
+    verdict.node_changes = cluster.node_changes.position
     if len(verdict.need) != len(cluster.columns.free):  # a node brought a new kind of resource
         verdict.need = resources.need_of(verdict.pod, cluster.columns)
         verdict.needs = resources.needs_in(verdict.need)
