@@ -48,7 +48,7 @@ PAGES: tuple[Page, ...] = (
     pod_logs.PAGE,
     pod_terminal.PAGE,
     waiting.PAGE,
-    services.PAGE,
+    *services.PAGES,
     *configuration.PAGES,
     events.PAGE,
     search.PAGE,

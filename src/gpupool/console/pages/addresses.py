@@ -12,6 +12,7 @@ _PAGES = {
     "CronJob": "cronjobs",
     "ConfigMap": "configmaps",
     "Secret": "secrets",
+    "Service": "services",
 }
 # Kinds without a page of their own, and their lists.
 _LISTS = {"Service": "services"}

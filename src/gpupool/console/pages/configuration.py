@@ -6,6 +6,7 @@ No page has the value of a Secret in it. A visitor asks for one value, by a form
 import base64
 import binascii
 from collections.abc import Mapping
+from functools import partial
 
 from gpupool.console.pages.create import create_action
 from gpupool.console.pages.edit import edit
@@ -149,6 +150,10 @@ def _is_lines(text: str) -> bool:
     return all(line.replace("\t", "").isprintable() for line in text.splitlines())
 
 
+async def _creates(sample: str, visit: Visit) -> tuple[RowAction, ...]:
+    return (create_action(visit, sample),)
+
+
 CONFIG_MAP = Kind(
     resource=CONFIG_MAPS,
     title=word("ConfigMaps"),
@@ -158,7 +163,7 @@ CONFIG_MAP = Kind(
     columns=lambda visit: (_key_column(visit),),
     words=lambda row: " ".join(row.keys),
     doings=(edit(CONFIG_MAPS), delete(CONFIG_MAPS, _DELETION)),
-    creates=lambda visit: (create_action(visit, "configmap"),),
+    creates=partial(_creates, "configmap"),
     sections=_content,
     has_yaml=False,  # its content is all there is
 )
@@ -174,7 +179,7 @@ SECRET = Kind(
     words=lambda row: f"{row.kind} {' '.join(row.keys)}",
     choices=lambda visit: (Choice("type", visit.t("Type"), lambda row: row.kind),),
     doings=(show_value(), edit(SECRETS), delete(SECRETS, _DELETION)),
-    creates=lambda visit: (create_action(visit, "secret"),),
+    creates=partial(_creates, "secret"),
     sections=_entries,
     has_yaml=False,  # it would show the values
 )

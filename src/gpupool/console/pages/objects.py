@@ -38,17 +38,20 @@ async def _list(kind: Kind[Row], visit: Visit) -> Shown:
     rows = await visit.rows(kind.resource, kind.row)
     listed = [each for each in kind.doings if each.in_list]
     lacks = await _lacks(visit, listed, visit.namespace)
+    creates = await kind.creates(visit)
     where = f"--namespace {visit.namespace}" if visit.namespace else "--all-namespaces"
     return Shown(
         title=visit.t(kind.title),
         sentence=kind.sentence(visit, rows),
-        actions=kind.creates(visit),
+        actions=creates,
         command=f"kubectl get {kind.path} {where}",
-        table=view(object_table(kind, visit, lacks), rows, visit.query),
+        table=view(object_table(kind, visit, lacks, creates), rows, visit.query),
     )
 
 
-def object_table(kind: Kind[Row], visit: Visit, lacks: dict[str, str]) -> Table[Row]:
+def object_table(
+    kind: Kind[Row], visit: Visit, lacks: dict[str, str], creates: tuple[RowAction, ...] = ()
+) -> Table[Row]:
     """`lacks`: why the visitor may not, by the key of what can be done; others are left out."""
     t = visit.t
 
@@ -70,7 +73,7 @@ def object_table(kind: Kind[Row], visit: Visit, lacks: dict[str, str]) -> Table[
         actions=lambda row: _buttons(kind, visit, row, lacks),
         order="name",
         empty=t("There are none here yet."),
-        empty_action=next(iter(kind.creates(visit)), None),
+        empty_action=next(iter(creates), None),
     )
 
 

@@ -39,7 +39,7 @@ from kubeclient.resources import (
 _WITH_PODS = word("It is deleted with all its pods.")
 
 
-def _creates(visit: Visit) -> tuple[RowAction, ...]:
+async def _creates(visit: Visit) -> tuple[RowAction, ...]:
     return (create_action(visit),)
 
 

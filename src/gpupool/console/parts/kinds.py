@@ -91,7 +91,7 @@ class Kind(Generic[Row]):
     columns: Callable[[Visit], tuple[Column[Row], ...]]  # beside name, namespace and age
     words: Callable[[Row], str]  # what the search looks at, beside name and namespace
     doings: tuple[Doing, ...]
-    creates: Callable[[Visit], tuple[RowAction, ...]]
+    creates: Callable[[Visit], Awaitable[tuple[RowAction, ...]]]
     choices: Callable[[Visit], tuple[Choice[Row], ...]] = _no_choices  # filters of the list
     sections: Callable[[Visit, Obj, Row], Awaitable[tuple[Section, ...]]] = _no_sections
     has_yaml: bool = True  # on its page

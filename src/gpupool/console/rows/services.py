@@ -15,6 +15,7 @@ class ServiceRow:
     inside: tuple[str, ...]  # name:port protocol, for pods
     link: str  # for people outside of the cluster; empty: there is none
     selector: tuple[tuple[str, str], ...]
+    labels: tuple[tuple[str, str], ...]
     created: str
 
 
@@ -32,5 +33,6 @@ def service_row(service: Obj) -> ServiceRow:
         ),
         link=link_of(service),
         selector=tuple(sorted((spec.get("selector") or {}).items())),
+        labels=tuple(sorted((metadata.get("labels") or {}).items())),
         created=metadata.get("creationTimestamp") or "",
     )

@@ -9,10 +9,32 @@ WORDS = {
     "Cluster IP": "集群 IP",
     "Internal endpoint": "内部端点",
     "External endpoint": "外部端点",
-    "There are no services here.": "这里没有服务。",
-    "Delete service {name}": "删除服务 {name}",
     "Its addresses stop answering. The pods behind it stay.": (
         "它的地址将不再应答，后端容器组不受影响。"
     ),
-    "Service {name} is deleted.": "服务 {name} 已删除。",
+    "It answers at {link}.": "地址：{link}。",
+    "It has no external endpoint yet.": "还没有外部端点。",
+    "It is reached inside of the cluster.": "只能在集群内部访问。",
+    "Pods behind it": "后端容器组",
+    "It selects no pods.": "没有选择容器组。",
+    "Create service": "创建服务",
+    "LoadBalancer: reached from outside of the cluster": "LoadBalancer：可从集群外部访问",
+    "NodePort: reached on a port of every node": "NodePort：通过每个节点的端口访问",
+    "ClusterIP: reached inside of the cluster": "ClusterIP：在集群内部访问",
+    "Pods of": "后端工作负载",
+    "by the labels below": "使用下面的标签",
+    "If you chose a workload, it is that of the workload.": (
+        "如果选择了工作负载，则为其所在的命名空间。"
+    ),
+    "Labels of the pods": "容器组的标签",
+    "Ports": "端口",
+    "One in a line: 80, or 80:8888 if the pods have another one, 53/UDP, 80 http": (
+        "每行一个：80；容器端口不同时写 80:8888；53/UDP；80 http"
+    ),
+    "Port {port} is there twice.": "端口 {port} 重复。",
+    "Choose a workload, or name labels of pods.": "请选择工作负载，或填写容器组的标签。",
+    "Service {name} is created.": "服务 {name} 已创建。",
+    "Change": "更新",
+    "Change service {name}": "更新服务 {name}",
+    "Service {name} is changed.": "服务 {name} 已更新。",
 }
