@@ -8,7 +8,12 @@ from gpupool.agent.plugin import ResourcePlugin
 from gpupool.contract.names import NVIDIA_PLUGIN_SOCKET
 from gpupool.contract.nodes import node_of
 from kubeclient.kubeletapi.errors import BadSocketPath, RpcFailed
-from kubeclient.kubeletapi.messages import AllocateRequest, ContainerAllocateRequest, Mount
+from kubeclient.kubeletapi.messages import (
+    AllocateRequest,
+    ContainerAllocateRequest,
+    Mount,
+    PreStartContainerRequest,
+)
 from tests.agent.nodes import M40, V100, Node
 
 GPU, MEM, PERCENT = "nvidia.com/gpu", "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
@@ -74,7 +79,8 @@ async def test_allocate_answers_every_container_the_same_and_shows_no_card(node:
             await plugin.allocate(asks("7"))
         options = await plugin.options()
         assert not options.preferred_allocation_available
-        assert not options.pre_start_required
+        assert options.pre_start_required
+        await plugin.pre_start_container(PreStartContainerRequest(("0",)))
 
 
 async def test_the_limiter_is_mounted_where_shares_are_isolated(node: Node) -> None:

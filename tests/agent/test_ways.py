@@ -17,7 +17,7 @@ from gpupool.hardware.cdi import Specs
 from gpupool.hardware.simdriver_cards import card_profile
 from kubeclient.client import MERGE_PATCH
 from kubeclient.kubeletapi.errors import RpcFailed
-from kubeclient.kubeletapi.messages import Mount
+from kubeclient.kubeletapi.messages import Mount, PreStartContainerRequest
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES, RUNTIME_CLASSES
 from tests.agent.nodes import M40, NAME, Node
@@ -232,6 +232,32 @@ async def test_a_node_with_no_way_offers_nothing_and_says_why_everywhere(node: N
 
         await node.wait(is_pinned)
         await node.wait_labels(way=None)
+
+
+async def test_no_container_starts_again_while_the_way_of_its_card_is_away(node: Node) -> None:
+    """The kubelet asks Allocate for new pods only; before each start it asks PreStartContainer."""
+    await node.create()
+    await node.kube.create(RUNTIME_CLASSES, runtime_class("nvidia", "nvidia"))
+    path = NODES.path(name=NAME, subresource="status")
+
+    async def handlers(*names: str) -> None:
+        listed = [{"name": name} for name in ("", *names)]
+        status = {"status": {"runtimeHandlers": listed}}
+        await node.kube.patch(path, status, content_type=MERGE_PATCH)
+
+    await handlers("nvidia")
+    node.insert([M40])
+    async with node.kubelet.running(), node.agent(way=None):
+        await node.wait(lambda: node.kubelet.counts == {"nvidia.com/gpu": (1, 1)})
+        plugin, start = node.kubelet.plugin("nvidia.com/gpu"), PreStartContainerRequest(("0",))
+        await plugin.pre_start_container(start)
+        await handlers()
+        await node.wait(lambda: node.kubelet.counts == {"nvidia.com/gpu": (1, 0)})
+        with pytest.raises(RpcFailed, match=f"node {NAME}: cards do not get into containers"):
+            await plugin.pre_start_container(start)
+        await handlers("nvidia")
+        await node.wait(lambda: node.kubelet.counts == {"nvidia.com/gpu": (1, 1)})
+        await plugin.pre_start_container(start)
 
 
 async def test_what_the_agents_own_container_got_shows_the_way(

@@ -83,7 +83,8 @@ class ResourcePlugin:
         self._wake_streams()
 
     async def options(self) -> DevicePluginOptions:
-        return DevicePluginOptions()
+        # Allocate is called once for a pod, and not when one of its containers starts again.
+        return DevicePluginOptions(pre_start_required=True)
 
     async def list_and_watch(self) -> AsyncIterator[ListAndWatchResponse]:
         self.followers += 1
@@ -113,10 +114,14 @@ class ResourcePlugin:
     async def preferred_allocation(
         self, request: PreferredAllocationRequest
     ) -> PreferredAllocationResponse:
-        # `options` announces neither this call nor PreStartContainer, so a kubelet makes neither.
+        # `options` does not announce this call, so no kubelet makes it.
         raise Refusal("there is no preference: a device's id stands for no card")
 
     async def pre_start_container(
         self, request: PreStartContainerRequest
     ) -> PreStartContainerResponse:
+        """Before every start of a container. One that starts while cards do not get into containers
+        would run without its own: it is refused, and the kubelet tries again later."""
+        if self._refusal:
+            raise Refusal(f"{self.resource}: {self._refusal}")
         return PreStartContainerResponse()

@@ -340,7 +340,8 @@ class _Agent:
         # The injector brings the limiter to those containers that it is for.
         elif is_limiting:
             mounts += self._limiter_mounts()
-        wanted = inventory.cards, mode, mounts, self._holdings, self._has_rival
+        refusal = refusal_of(self._settings.node, self._ways)
+        wanted = inventory.cards, mode, mounts, self._holdings, self._has_rival, refusal
         if wanted == self._offered:
             return  # do not build a list of thousands of devices every second
         self._offered = wanted
@@ -350,7 +351,7 @@ class _Agent:
                 plugin.withdraw()
                 self._events.say_once(node, OTHER_PLUGIN)
                 continue
-            plugin.set_answer(mounts, refusal_of(self._settings.node, self._ways))
+            plugin.set_answer(mounts, refusal)
             plugin.offer(found[resource])
             if found[resource].refusal:
                 self._events.say_once(node, News(True, "GpuUnitTooSmall", found[resource].refusal))
