@@ -150,6 +150,55 @@ def test_each_level_keeps_its_time_and_no_more(path: Path) -> None:
     connection.close()
 
 
+FAR = 40 * 365 * DAY  # a machine whose clock has lost its battery, or the other way round
+
+
+def _minutes(store: Store, first_s: int, minutes: int, key: Key = CARD) -> None:
+    for minute in range(minutes):
+        at = (first_s + 60 * minute) * 1000
+        store.add(at, at + 60_000, {key: Entry(Sample(seen=60_000, used=1))})
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_clock_that_jumps_ahead_and_back_does_not_empty_the_history(
+    path: Path, restarts: bool
+) -> None:
+    store = Store(path)
+    _minutes(store, START, 120)
+    if restarts:
+        store.close()
+        store = Store(path)
+    _minutes(store, START + FAR, 5)
+    _minutes(store, START + 7500, 5)
+    store.close()
+    assert total(path, START + 8000, START)["GPU-a"].used == 125
+
+
+def test_a_clock_that_was_ahead_does_not_keep_old_things_for_ever(path: Path) -> None:
+    gone = Key(Kind.CARD, "GPU-gone")
+    with Store(path) as store:
+        _minutes(store, START, 2, gone)
+        _minutes(store, START + FAR, 2, gone)
+        _minutes(store, START + 300, 90)
+        _minutes(store, START + 100 * DAY, 90)
+    assert [each.name for each in reader(path, START).series(Kind.CARD)] == ["GPU-a"]
+
+
+def test_a_clock_that_is_really_late_forgets_after_an_hour(path: Path) -> None:
+    with Store(path) as store:
+        _minutes(store, START, 2, Key(Kind.CARD, "GPU-old"))
+        _minutes(store, START + 100 * DAY, 62)
+    assert [each.name for each in reader(path, START).series(Kind.CARD)] == ["GPU-a"]
+
+
+def test_the_last_activity_is_never_in_the_future(path: Path) -> None:
+    with Store(path) as store:
+        entry = Entry(Sample(seen=60_000), START + FAR)  # the clock of the node
+        store.add(START * 1000, START * 1000 + 60_000, {CARD: entry})
+    [found] = reader(path, START).series(Kind.CARD)
+    assert found.active_s == START + 60
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"not a database at all", b"SQLite format 3\0" + b"x" * 99]
 )

@@ -53,6 +53,13 @@ class Roster:
             self._next[each] = max(taken, default=-1) + 1
             self._free[each] = [n for n in range(self._next[each]) if n not in taken]
 
+    def newest_s(self) -> int | None:
+        """When something was last written; None: nothing was."""
+        return max(
+            (line.last_s for lines in self._series.values() for line in lines.values()),
+            default=None,
+        )
+
     def size(self, kind: Kind) -> int:
         """Places that were ever given."""
         return self._next[kind]
@@ -80,6 +87,8 @@ class Roster:
         # Not with every minute: a hundred thousand rows would be written for nothing new.
         is_dirty = now_s // HOUR_S != line.last_s // HOUR_S
         line.last_s = now_s
+        if active_s is not None:
+            active_s = min(active_s, now_s)  # clocks of nodes differ
         if active_s is not None and (line.active_s is None or active_s > line.active_s):
             line.active_s = active_s
         elif line.active_s != line.saved_active_s:
@@ -100,6 +109,10 @@ class Roster:
     def expire(self, now_s: int) -> None:
         """Forgets series of which nothing is kept any more."""
         for kind in Kind:
+            for place, line in self._series[kind].items():
+                if line.last_s > now_s:  # the clock was ahead then
+                    line.last_s = now_s
+                    self._dirty[kind, place] = None
             old = [s.name for s in self._series[kind].values() if now_s - s.last_s > LONGEST_S]
             for name in old:
                 self._forget(kind, name)

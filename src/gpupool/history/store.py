@@ -16,7 +16,7 @@ import numpy as np
 
 from gpupool.history.blocks import SERIES, block_bytes, block_figures
 from gpupool.history.database import is_damage, opened_to_write, set_aside
-from gpupool.history.levels import HOUR_S, LEVELS, slots
+from gpupool.history.levels import DAY_S, HOUR_S, LEVELS, slots
 from gpupool.history.roster import Roster
 from gpupool.history.samples import FIELDS, Figures, Sample, add_rows, part
 from gpupool.history.series import MOST, Info, Key, Kind
@@ -71,9 +71,10 @@ class Store:
         self._roster = Roster(self._most)
         self._current: dict[tuple[Kind, int], _Open] = {}
         self._before: set[Key] = set()
-        self._swept_s = 0
+        self._swept_s = self._steady_s = 0
         try:
             self._roster.load(self._connection)
+            self._last_s = self._roster.newest_s()
         except (sqlite3.DatabaseError, ValueError) as error:
             self.close()
             if not is_damage(error):
@@ -121,17 +122,29 @@ class Store:
             self._begin_anew(error)
 
     def _add(self, from_ms: int, until_ms: int, entries: Mapping[Key, Entry]) -> None:
+        now_s = until_ms // 1000
+        self._watch_clock(now_s)
         with self._transaction():
-            now_s = until_ms // 1000
             for kind, found in self._placed(from_ms // 1000, now_s, entries).items():
                 self._write(kind, found, from_ms, until_ms)
             for gone in self._before - entries.keys():
                 self._roster.ended(gone)
-            if now_s - self._swept_s >= HOUR_S:
+            if self._is_steady and not 0 <= now_s - self._swept_s < HOUR_S:
                 self._sweep(now_s)
             self._roster.save(self._connection)
         self._roster.saved()
         self._before = set(entries)
+
+    def _watch_clock(self, now_s: int) -> None:
+        """A clock that has jumped may jump back: nothing is forgotten until it has gone steadily
+        for an hour."""
+        if self._last_s is not None and not 0 <= now_s - self._last_s <= DAY_S:
+            self._steady_s = now_s + HOUR_S
+        self._last_s = now_s
+
+    @property
+    def _is_steady(self) -> bool:
+        return self._last_s is not None and self._last_s >= self._steady_s
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -181,7 +194,7 @@ class Store:
     def _slot(self, kind: Kind, level: int, start_s: int) -> _Open:
         current = self._current.get((kind, level))
         if current is None or current.start_s != start_s:
-            if current is not None:
+            if current is not None and self._is_steady:
                 self._forget(kind, level, start_s - LEVELS[level].keep_s)
             current = _Open(start_s, self._stored(kind, level, start_s))
             self._current[kind, level] = current
