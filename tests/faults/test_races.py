@@ -40,7 +40,7 @@ def served(
         for _ in range(draw.randrange(6)):
             await asyncio.sleep(0)
 
-    async def slow_mutate(self: Admission, attributes: Attributes) -> Obj:
+    async def slow_mutate(self: Admission, attributes: Attributes) -> Attributes:
         await wait()
         return await mutate(self, attributes)
 

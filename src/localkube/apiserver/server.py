@@ -151,10 +151,11 @@ def build(
     account_tokens = ServiceAccountTokens(certificates.service_account_key_pem, stored)
     addresses = ServiceAddresses()
     quota = QuotaLedger(store, time.time)
-    view, webhook_client = StoreView(store), WebhookClient(nodes.streams)
+    view, judges = StoreView(store), Judges()
+    webhook_client = WebhookClient(nodes.streams, judges.long_work)
     conversions = Conversions(view, webhook_client)
     complete = _completion(custom_kinds)
-    judges, between = Judges(), conversions.between
+    between = conversions.between
     webhooks = Webhooks(view, kinds, complete, webhook_client, between, judges)
     permission = _permission(authorizer, judges.long_work)
     policies = Policies(view, kinds, between, permission, judges)

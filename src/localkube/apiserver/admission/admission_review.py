@@ -5,11 +5,11 @@ import binascii
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.attributes import Attributes
 from localkube.apiserver.admission.matching import namespace_of
+from localkube.apiserver.decode.json_text import BadJson, parse
+from localkube.apiserver.decode.weight import MAX_VALUES, TooManyValues, is_long
 from localkube.apiserver.kinds import Kind
 from localkube.apiserver.request import User
 
@@ -27,6 +27,7 @@ class Verdict:
     allowed: bool
     status: Obj = field(default_factory=dict)
     patch: list[Any] = field(default_factory=list)
+    is_long: bool = False  # so much of a patch that it is applied in a thread
     warnings: tuple[str, ...] = ()
 
 
@@ -74,10 +75,12 @@ def verdict_of(answer: Any, uid: str, version: str, *, mutating: bool) -> Verdic
         _check_no_patch(patch, kind)
     elif version == "v1":
         _check_patch_type(patch, kind)
+    text = _decoded(patch) if mutating and patch else b""
     return Verdict(
         allowed=response.get("allowed") is True,
         status=response["status"] if isinstance(response.get("status"), dict) else {},
-        patch=_operations(patch) if mutating else [],
+        patch=_operations(text) if text else [],
+        is_long=is_long(text),
         warnings=tuple(text for text in response.get("warnings") or () if isinstance(text, str)),
     )
 
@@ -108,16 +111,27 @@ def _check_patch_type(patch: Any, kind: Any) -> None:
         raise _unusable(f'webhook returned invalid response.patchType of "{kind}"')
 
 
-def _operations(patch: Any) -> list[Any]:
-    if not patch:
-        return []
+def _decoded(patch: Any) -> bytes:
     try:
-        found = orjson.loads(base64.b64decode(patch, validate=True))
+        return base64.b64decode(patch, validate=True)
     except (TypeError, ValueError, binascii.Error) as error:
-        raise InvalidReview(f"received undecodable patch in webhook response: {error}") from None
+        raise _undecodable(str(error)) from None
+
+
+def _operations(patch: bytes) -> list[Any]:
+    try:
+        found = parse(patch)
+    except TooManyValues:
+        raise _undecodable(f"more than {MAX_VALUES} values") from None
+    except BadJson as error:
+        raise _undecodable(str(error)) from None
     if not isinstance(found, list):
-        raise InvalidReview("received undecodable patch in webhook response: not a list")
+        raise _undecodable("not a list")
     return found
+
+
+def _undecodable(why: str) -> InvalidReview:
+    return InvalidReview(f"received undecodable patch in webhook response: {why}")
 
 
 def _unusable(why: str) -> InvalidReview:

@@ -7,9 +7,9 @@ so a write pays only for its own. `mutate` changes `attributes.obj` in place.
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, TypeVar
 
+import msgspec
 import orjson
 
-from kubeclient.objects import Obj
 from localkube.apiserver.admission.attributes import (
     Attributes,
     ClusterView,
@@ -49,6 +49,7 @@ from localkube.apiserver.admission.taints import (
 from localkube.apiserver.admission.view import ViewFromThread
 from localkube.apiserver.admission.webhook_conditions import check_conditions
 from localkube.apiserver.admission.webhooks import Webhooks
+from localkube.apiserver.decode.weight import is_long
 from localkube.apiserver.judges import Judges
 
 Plugin: TypeAlias = Callable[[Attributes, ClusterView], None]
@@ -102,8 +103,8 @@ class Admission:
         self._webhooks = webhooks
         self.quota = quota
 
-    async def mutate(self, attributes: Attributes) -> Obj:
-        """The object as it is to be stored; {} for a DELETE."""
+    async def mutate(self, attributes: Attributes) -> Attributes:
+        """Changes `attributes.obj` in place; what a webhook has made long is so from now on."""
         namespace_lifecycle(attributes, self._cluster)
         if attributes.operation is Operation.DELETE:
             await self._run(_DELETING, attributes)
@@ -113,6 +114,8 @@ class Admission:
         if first.changed:
             # What a webhook added gets its defaults too, and other webhooks may want to see it.
             before = orjson.dumps(attributes.obj)
+            if is_long(before):
+                attributes = msgspec.structs.replace(attributes, is_long=True)
             await self._run(_MUTATING, attributes)
             same = orjson.dumps(attributes.obj) == before
             # If a plugin changed the object after all webhooks, everyone who asked for reinvocation
@@ -120,7 +123,7 @@ class Admission:
             await self._webhooks.mutate_again(
                 attributes, first.again if same else first.reinvocable
             )
-        return attributes.obj if attributes.obj is not None else {}
+        return attributes
 
     async def validate(self, attributes: Attributes) -> None:
         if attributes.operation in _WRITES:

@@ -1,4 +1,6 @@
-"""HTTPS to webhooks: their own certificates, a time limit, no redirects, answers of bounded size.
+"""HTTPS to webhooks: their own certificates, a time limit, no redirects, answers of bounded size
+and number of values. What is large is read in a thread (long_work.py), and nothing is decompressed:
+half a megabyte may hold half a gigabyte.
 
 NotReached    no usable answer came; says why in the words of Kubernetes' own client
 
@@ -9,11 +11,11 @@ most clusters have no webhooks.
 import asyncio
 import errno
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
@@ -28,6 +30,9 @@ from localkube.apiserver.admission.webhook_route import (
     endpoints_of,
     relayed,
 )
+from localkube.apiserver.decode.json_text import BadJson, parse
+from localkube.apiserver.decode.weight import MAX_VALUES, TooManyValues, is_long
+from localkube.apiserver.long_work import LongWork
 from localkube.node_streams import NodeRefusal
 
 if TYPE_CHECKING:
@@ -37,9 +42,13 @@ MAX_ANSWER_BYTES = 3 * 1024 * 1024
 _SHOWN_BYTES = 1024
 _HEADERS = {
     "Accept": "application/json, */*",
+    "Accept-Encoding": "identity",
     "Content-Type": "application/json",
     "User-Agent": "kube-apiserver-admission",
 }
+
+
+_T = TypeVar("_T")
 
 
 class NotReached(Exception):
@@ -57,14 +66,26 @@ class Destination:
 
 
 class WebhookClient:
-    """`find_node`: by whom pods are reached."""
+    """`find_node`: by whom pods are reached; `long_work`: where large answers are read."""
 
-    def __init__(self, find_node: FindNode) -> None:
+    def __init__(self, find_node: FindNode, long_work: LongWork) -> None:
         self._find_node = find_node
+        self._long_work = long_work
         self._session: aiohttp.ClientSession | None = None
 
-    async def post(self, callee: Callee, document: Obj, cluster: ClusterView) -> Any:
-        """The parsed answer. Raises NotReached."""
+    async def post(
+        self, callee: Callee, document: Obj, cluster: ClusterView, read: Callable[[Any], _T]
+    ) -> _T:
+        """What `read` makes of the parsed answer. Raises what it raises, and NotReached."""
+        shown, status, body = await self._answer(callee, document, cluster)
+        if not is_long(body):
+            return read(_parsed(status, body))
+        # Webhooks take turns as users do: who answers with much waits for himself.
+        return await self._long_work.done(f"webhook {shown}", lambda: read(_parsed(status, body)))
+
+    async def _answer(
+        self, callee: Callee, document: Obj, cluster: ClusterView
+    ) -> tuple[str, int, bytes]:
         import aiohttp
 
         to = _destination(callee, cluster, self._find_node)
@@ -88,7 +109,7 @@ class WebhookClient:
             raise NotReached(f'Post "{to.shown}": context deadline exceeded') from None
         except (aiohttp.ClientError, OSError) as error:
             raise NotReached(f'Post "{to.shown}": {_reason(error)}') from None
-        return _parsed(response.status, body)
+        return to.shown, response.status, body
 
     async def close(self) -> None:
         if self._session is not None:
@@ -100,9 +121,12 @@ class WebhookClient:
 
         if self._session is None:
             # Requests hold whole objects, even Secrets: no proxy from the environment, and no
-            # cookies.
+            # cookies. No limit of connections: one webhook that keeps its own would keep all.
             self._session = aiohttp.ClientSession(
-                cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,
+                auto_decompress=False,
             )
         return self._session
 
@@ -157,11 +181,14 @@ def _trust(ca_pem: str) -> ssl.SSLContext:
 
 
 async def _read(response: "aiohttp.ClientResponse") -> bytes:
-    body = await response.content.read(MAX_ANSWER_BYTES + 1)
+    encoding = response.headers.get("Content-Encoding", "identity")
+    if encoding.lower() != "identity":
+        raise NotReached(f"the answer is compressed ({encoding[:40]}), which was not asked for")
+    body = bytearray()
     while len(body) <= MAX_ANSWER_BYTES:
         more = await response.content.read(MAX_ANSWER_BYTES + 1 - len(body))
         if not more:
-            return body
+            return bytes(body)
         body += more
     raise NotReached(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
 
@@ -177,8 +204,10 @@ def _parsed(status: int, body: bytes) -> Any:
     if not 200 <= status < 300:
         raise NotReached(text or f"the server answered with the status code {status}")
     try:
-        return orjson.loads(body)
-    except ValueError as error:
+        return parse(body)
+    except TooManyValues:
+        raise NotReached(f"the answer has more than {MAX_VALUES} values") from None
+    except BadJson as error:
         raise NotReached(f"couldn't get version/kind; json parse error: {error}") from None
 
 

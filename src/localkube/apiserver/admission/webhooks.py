@@ -8,9 +8,12 @@ webhooks are called at the same time and see the final object.
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from functools import partial
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.admission_review import (
@@ -34,7 +37,7 @@ from localkube.apiserver.admission.webhook_match import (
 from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds
 from localkube.apiserver.patch.json_patch import apply_json_patch
-from localkube.apiserver.status import ApiError, bad_request, failure
+from localkube.apiserver.status import ApiError, bad_request, failure, too_many_requests
 from localkube.apiserver.waiting import within_a_task
 
 log = logging.getLogger(__name__)
@@ -46,8 +49,18 @@ _VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
 Complete: TypeAlias = Callable[[Obj, Kind], None]
 
 
+# As long as kube-apiserver gives a whole request; one webhook has at most half of it.
+_ALL_OF_THEM_S = 60.0
+# Writes that wait for one webhook: half of those that the server takes (security/limits.py).
+MOST_WAITING = 200
+
+_T = TypeVar("_T")
+
+
 class Client(Protocol):
-    async def post(self, callee: Callee, document: Obj, cluster: ClusterView) -> object: ...
+    async def post(
+        self, callee: Callee, document: Obj, cluster: ClusterView, read: Callable[[Any], _T]
+    ) -> _T: ...
 
     async def close(self) -> None: ...
 
@@ -85,6 +98,7 @@ class Webhooks:
         self._versions = Versions(convert)
         self._judges = judges
         self._parsed: dict[str, tuple[Sequence[Obj], tuple[Webhook, ...]]] = {}
+        self._waiting: Counter[tuple[str, str]] = Counter()  # by configuration and webhook
 
     async def mutate(self, attributes: Attributes) -> Round:
         """Changes `attributes.obj` in place."""
@@ -92,6 +106,10 @@ class Webhooks:
         if not webhooks:
             return _NOTHING_DONE
         await within_a_task()
+        async with _in_time():
+            return await self._mutate_by_all(webhooks, attributes)
+
+    async def _mutate_by_all(self, webhooks: Sequence[Webhook], attributes: Attributes) -> Round:
         changed, again, reinvocable = False, frozenset[Webhook](), set[Webhook]()
         for webhook in webhooks:
             invocation = await self._invocation(webhook, attributes)
@@ -105,10 +123,12 @@ class Webhooks:
         return Round(changed, again, frozenset(reinvocable))
 
     async def mutate_again(self, attributes: Attributes, chosen: frozenset[Webhook]) -> None:
-        for webhook in self._configured(_MUTATING, attributes) if chosen else ():
-            invocation = await self._invocation(webhook, attributes) if webhook in chosen else None
-            if invocation is not None:
-                await self._mutate_by(invocation, attributes)
+        webhooks = [each for each in self._configured(_MUTATING, attributes) if each in chosen]
+        async with _in_time():
+            for webhook in webhooks:
+                invocation = await self._invocation(webhook, attributes)
+                if invocation is not None:
+                    await self._mutate_by(invocation, attributes)
 
     async def validate(self, attributes: Attributes) -> None:
         webhooks = self._configured(_VALIDATING, attributes)
@@ -173,9 +193,10 @@ class Webhooks:
             tried = f'admission webhook "{name}" attempted to modify the object'
             raise _internal(f"{tried}, which is not supported for this operation")
         try:
-            patched = apply_json_patch(obj, verdict.patch)
+            done = partial(self._done, attributes, verdict.is_long or attributes.is_long)
+            patched = await done(lambda: apply_json_patch(obj, verdict.patch))
             new = await self._versions.converted(patched, kind, attributes.kind)
-            self._complete(new, attributes.kind)
+            await done(lambda: self._complete(new, attributes.kind))
         except ApiError as error:
             raise _internal(f'patch of admission webhook "{name}": {error}') from None
         if new == attributes.obj:
@@ -184,6 +205,12 @@ class Webhooks:
         attributes.obj.clear()
         attributes.obj.update(new)
         return True
+
+    async def _done(self, attributes: Attributes, is_long: bool, step: Callable[[], _T]) -> _T:
+        if not is_long:
+            return step()
+        user = attributes.user.name if attributes.user is not None else ""
+        return await self._judges.long_work.done(user, step)
 
     async def _objection(self, invocation: Invocation, attributes: Attributes) -> ApiError | None:
         """The refusal as a value: one webhook's refusal must not stop the calls of the others."""
@@ -224,15 +251,43 @@ class Webhooks:
         uid = str(uuid.uuid4())
         obj, old = await self._versions.of(attributes, invocation.kind)
         request = admission_request(uid, attributes, invocation.kind, obj, old)
+        read = partial(verdict_of, uid=uid, version=version, mutating=mutating)
         try:
-            answer = await self._client.post(
-                webhook.callee, review(version, request), self._cluster
-            )
-            return verdict_of(answer, uid, version, mutating=mutating)
+            with self._counted(webhook):
+                return await self._client.post(
+                    webhook.callee, review(version, request), self._cluster, read
+                )
         except NotReached as error:
             raise _Failed(f"failed to call webhook: {error}") from None
         except InvalidReview as error:
             raise _Failed(str(error)) from None
+
+    @contextmanager
+    def _counted(self, webhook: Webhook) -> Iterator[None]:
+        """Writes that wait are limited, and one webhook that never answers must not hold all."""
+        name = webhook.configuration, webhook.name
+        if self._waiting[name] >= MOST_WAITING:
+            raise too_many_requests(
+                f'{MOST_WAITING} writes wait for webhook "{webhook.name}", please try again later'
+            )
+        self._waiting[name] += 1
+        try:
+            yield
+        finally:
+            self._waiting[name] -= 1
+            if not self._waiting[name]:
+                del self._waiting[name]
+
+
+@asynccontextmanager
+async def _in_time() -> AsyncIterator[None]:
+    """For webhooks that are called one after the other."""
+    try:
+        async with asyncio.timeout(_ALL_OF_THEM_S):
+            yield
+    except TimeoutError:
+        why = "request did not complete within requested timeout - context deadline exceeded"
+        raise failure(504, "Timeout", f"Timeout: {why}", details={}) from None
 
 
 def _internal(text: str) -> ApiError:

@@ -7,9 +7,9 @@ kind cost one call for each change, as with the watch cache of kube-apiserver.
 """
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import orjson
@@ -39,9 +39,13 @@ _TIMEOUT_S = 30  # of every conversion webhook of Kubernetes
 _CALL_BYTES = 1024 * 1024
 _KEPT = 2048
 
+_T = TypeVar("_T")
+
 
 class Client(Protocol):
-    async def post(self, callee: Callee, document: Obj, cluster: ClusterView) -> object: ...
+    async def post(
+        self, callee: Callee, document: Obj, cluster: ClusterView, read: Callable[[Any], _T]
+    ) -> _T: ...
 
 
 @dataclass(slots=True)
@@ -152,25 +156,37 @@ class Conversions:
             raise _failure("no supported conversion review versions")
         await within_a_task()
         document = review(version, uid, objects, wanted)
+
+        def read(answer: Any) -> list[Obj]:
+            return _made(converted_objects(answer, version, uid), objects, wanted, schema)
+
         try:
-            answer = await self._client.post(webhook.callee, document, self._cluster)
-            converted = converted_objects(answer, version, uid)
+            return await self._client.post(webhook.callee, document, self._cluster, read)
+        except _Unlike as error:
+            raise _failure(f"{head} {error}") from None
         except (NotReached, Refused) as error:
             raise _failure(f"{head} failed: {error}") from None
-        if len(converted) != len(objects):
-            counts = f"{len(converted)} objects, expected {len(objects)}"
-            raise _failure(f"{head} returned {counts}")
-        try:
-            pairs = enumerate(zip(objects, converted, strict=True))
-            made = [restored(old, new, wanted, place) for place, (old, new) in pairs]
-        except Refused as error:
-            raise _failure(f"{head} {error}") from None
-        for obj in made:
-            # What the schema does not know goes, as from what a client sends. The rest is not
-            # judged: a bad value could only be repaired by reading it.
-            if not is_clean(obj, schema):
-                check(obj, schema)
-        return made
+
+
+class _Unlike(Exception):
+    """What was returned is not what was sent, converted."""
+
+
+def _made(converted: list[Any], objects: list[Obj], wanted: str, schema: Schema) -> list[Obj]:
+    """Raises _Unlike."""
+    if len(converted) != len(objects):
+        raise _Unlike(f"returned {len(converted)} objects, expected {len(objects)}")
+    try:
+        pairs = enumerate(zip(objects, converted, strict=True))
+        made = [restored(old, new, wanted, place) for place, (old, new) in pairs]
+    except Refused as error:
+        raise _Unlike(str(error)) from None
+    for obj in made:
+        # What the schema does not know goes, as from what a client sends. The rest is not
+        # judged: a bad value could only be repaired by reading it.
+        if not is_clean(obj, schema):
+            check(obj, schema)
+    return made
 
 
 def _parts(objects: Iterable[Obj]) -> Iterator[list[Obj]]:

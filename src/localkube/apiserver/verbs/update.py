@@ -125,7 +125,8 @@ async def _completed_and_checked(write: Write, new: Obj, old: Obj) -> tuple[Obj,
     api, target, kind = write.api, write.target, write.target.kind
     await write.done(lambda: _completed(write, new, old))
     attributes = write.attributes(Operation.UPDATE, new, old)
-    new = await api.admission.mutate(attributes)
+    attributes = await api.admission.mutate(attributes)
+    write = write._replace(is_long=attributes.is_long)
     errors = await _errors(write, new, old)
     if errors:
         raise invalid_object(kind, target.name, errors)

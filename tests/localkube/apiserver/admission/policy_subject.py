@@ -10,6 +10,7 @@ from localkube.apiserver.conversion.convert import Conversions
 from localkube.apiserver.defaults.apply import apply_defaults
 from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kinds, builtin_kinds
+from localkube.apiserver.long_work import LongWork
 from localkube.apiserver.request import User
 from localkube.apiserver.security.access import ALLOWED, DENIED, Verdict
 from localkube.apiserver.status import ApiError
@@ -32,7 +33,7 @@ class PolicySubject:
         self.cluster = cluster or a_cluster()
         self.kinds = Kinds(builtin_kinds())
         self.asked: list[dict[str, str]] = []
-        convert = Conversions(self.cluster, WebhookClient(lambda _: None)).between
+        convert = Conversions(self.cluster, WebhookClient(lambda _: None, LongWork())).between
         self.judges = Judges()
         self.policies = Policies(self.cluster, self.kinds, convert, self._allowed, self.judges)
 

@@ -66,7 +66,7 @@ def key_pair(host: str = "hook.ns.svc") -> tuple[bytes, bytes]:
     return certificate.public_bytes(serialization.Encoding.PEM), private
 
 
-def _context() -> ssl.SSLContext:
+def server_context() -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     with TemporaryDirectory() as folder:
         for name, pem in zip(("certificate", "key"), key_pair(), strict=True):
@@ -103,7 +103,7 @@ async def serving(**paths: Behave) -> AsyncIterator[WebhookServer]:
     app.router.add_post("/{path}", answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=_context())
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context())
     await site.start()
     server.port = runner.addresses[0][1]
     try:

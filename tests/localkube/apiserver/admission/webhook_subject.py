@@ -56,10 +56,10 @@ class Subject:
     def __init__(self, cluster: SmallCluster) -> None:
         self.cluster = cluster
         self.nodes: dict[str, NodeStreams] = {}
-        client = WebhookClient(self.nodes.get)
+        self.judges = Judges()
+        client = WebhookClient(self.nodes.get, self.judges.long_work)
         convert = Conversions(cluster, client).between
         kinds = Kinds(builtin_kinds())
-        self.judges = Judges()
         self.webhooks = Webhooks(cluster, kinds, complete, client, convert, self.judges)
         policies = Policies(cluster, kinds, convert, lambda *_: ALLOWED, self.judges)
         ledger = QuotaLedger(cluster, lambda: 0.0)
