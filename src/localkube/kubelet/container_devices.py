@@ -71,7 +71,8 @@ class ContainerDevices:
         for root_path in (*self.packages, node_hardware(self.directory, node), *self.allowed):
             place = root_path.resolve()
             if path.exists() and path.is_relative_to(place):
-                read_only = mount.read_only or root_path in self.packages
+                # Whoever may register a plugin must not change what the whole node runs.
+                read_only = mount.read_only or root_path not in self.allowed
                 below = str(path.relative_to(place))
                 return Bind(str(place), mount.container_path, read_only, (below,))
         raise BadConfig(f"mount of a device plugin: {mount.host_path} is not on node {node}")

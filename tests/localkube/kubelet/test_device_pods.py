@@ -128,6 +128,21 @@ async def test_a_mount_from_outside_of_the_node_is_refused(tmp_path: Path) -> No
         assert "is not on node g0" in container(found)["state"]["waiting"]["message"]
 
 
+async def test_a_plugin_gives_nobody_write_access_to_the_nodes_hardware(tmp_path: Path) -> None:
+    """A pod with a hostPath can register a plugin, too."""
+    plugin = FakePlugin("t0")
+    hardware = node_hardware(tmp_path / "pods", DEVICE_NODE)
+    plugin.mounts = (Mount("/hardware", str(hardware), False),)
+    async with device_world(tmp_path) as (cluster, plugins), plugin.registered(plugins):
+        await has(cluster, 1)
+        (hardware / "state").write_text("all is well")
+        found = await cluster.run(asking("p"))
+        write = 'cd "$LOCALKUBE_ROOT/hardware"; echo bad > state; rm state; cat state; true'
+        _, said = await cluster.output(found, write)
+        assert b"all is well" in said
+    assert (hardware / "state").read_text() == "all is well"
+
+
 async def test_a_pod_without_free_devices_fails_with_the_kubelets_message(tmp_path: Path) -> None:
     async with device_world(tmp_path) as (cluster, plugins), FakePlugin("t0").registered(plugins):
         await has(cluster, 1)
