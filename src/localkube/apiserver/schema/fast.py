@@ -81,7 +81,7 @@ def _struct(schema: Schema) -> Any:
         (f"f{number}", _type(field), msgspec.UNSET)
         for number, field in enumerate(schema.fields.values())
     ]
-    return msgspec.defstruct(
+    made = msgspec.defstruct(
         schema.name or "Fields",
         fields,
         rename={f"f{number}": name for number, name in enumerate(schema.fields)},
@@ -89,3 +89,7 @@ def _struct(schema: Schema) -> Any:
         gc=False,
         kw_only=True,
     )
+    # msgspec looks at a type when it first converts to it, and remembers what it saw. Now, and not
+    # with the outermost type: one call into C for 30,000 fields would keep all threads waiting.
+    msgspec.convert({}, made)
+    return made
