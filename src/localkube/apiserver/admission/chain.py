@@ -5,6 +5,7 @@ so a write pays only for its own. `mutate` changes `attributes.obj` in place.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -128,20 +129,14 @@ class Admission:
     async def validate(self, attributes: Attributes) -> None:
         if attributes.operation in _WRITES:
             await self._run(_VALIDATING, attributes)
-            await self._check(attributes)
+            check = self._checks.get(attributes.kind.resource)
+            if check is not None:
+                await self._check(check, attributes)
         await self._policies.validate(attributes)
         await self._webhooks.validate(attributes)
 
-    async def _check(self, attributes: Attributes) -> None:
-        check = self._checks.get(attributes.kind.resource)
-        if check is None:
-            return
-        judge: WriteCheck = check
-
-        def judged(cluster: ClusterView) -> str:
-            return judge(attributes, cluster)
-
-        if why := await self._seen(attributes, judged):
+    async def _check(self, check: WriteCheck, attributes: Attributes) -> None:
+        if why := await self._seen(attributes, partial(check, attributes)):
             raise refusal(attributes, why)
 
     async def _seen(self, attributes: Attributes, look: Callable[[ClusterView], _T]) -> _T:

@@ -33,6 +33,7 @@ _NAMELESS = (
     "struct { "
     r'APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 )
+_PLAIN = AsWritten()
 _SCHEME = "pkg/runtime/scheme.go:111"
 
 
@@ -53,8 +54,8 @@ def _read(
 ) -> tuple[Obj, AsWritten]:
     media = _media(content_type)
     if media == PROTOBUF:
-        return _from_protobuf(body, kind), AsWritten()
-    written = AsWritten()
+        return _from_protobuf(body, kind), _PLAIN
+    written = _PLAIN
     try:
         if media == JSON:
             obj = json_text.parse(body)
@@ -123,6 +124,8 @@ def repeated_in(patch: bytes) -> AsWritten:
 
 def _json_as_written(body: bytes, parsed: Any) -> AsWritten:
     keys = json_text.keys_in_order(body, parsed)
+    if not keys:
+        return _PLAIN
     repeated = dict.fromkeys(duplicate_field(key.path) for key in keys if key.again)
     return AsWritten(tuple(repeated), keys)
 

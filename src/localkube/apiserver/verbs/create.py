@@ -95,15 +95,22 @@ class Written(NamedTuple):
 
     obj: Obj
     record: Record | None
+    is_long: bool = False  # a webhook may have made it so
 
 
 async def create(api: Api, request: Request, target: Target) -> Answer:
     kind = target.kind
     write = write_of(api, request, target, write_options(request, "CreateOptions"))
-    obj, parts = await write.done(lambda: _read(write))
+    # Asked here, too, and not in `done` alone: nearly always it would be one more coroutine.
+    obj, parts = await write.done(lambda: _read(write)) if write.is_long else _read(write)
     written = await create_object(write, obj, parts)
+    if written.is_long:
+        write = write._replace(is_long=True)
     if request.track_fields:  # from outside: who reads warnings
-        request.warnings += await write.done(lambda: advice(written.obj, kind))
+        obj = written.obj
+        request.warnings += (
+            await write.done(lambda: advice(obj, kind)) if write.is_long else advice(obj, kind)
+        )
     return await answer_written(write, written, 201)
 
 
@@ -111,7 +118,11 @@ async def answer_written(write: Write, written: Written, code: int = 200) -> Ans
     api, request, kind = write.api, write.request, write.target.kind
     if written.record is None:
         return await write.done(lambda: answer_object(api, request, kind, written.obj, code))
-    record = await api.conversions.served_one(written.record, kind)
+    record = written.record
+    if kind.custom:
+        record = await api.conversions.served_one(record, kind)
+    if not write.is_long:
+        return answer_record(api, request, kind, record, code)
     return await write.done(lambda: answer_record(api, request, kind, record, code))
 
 
@@ -176,18 +187,24 @@ def _around_spec(write: Write, parts: Parts) -> Obj | None:
 
 async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> Written:
     api, target, kind = write.api, write.target, write.target.kind
+    dry_run = write.options.dry_run
     # Before `begin`, which sets generated names, too.
     named = bool(obj["metadata"].get("name"))
-    await write.done(lambda: _begun(write, obj, parts))
+    if write.is_long:
+        await write.done(lambda: _begun(write, obj, parts))
+    else:
+        _begun(write, obj, parts)
     attributes = write.attributes(Operation.CREATE, obj, None)
     attributes = await api.admission.mutate(attributes)
-    write = write._replace(is_long=attributes.is_long)
+    if attributes.is_long:
+        write = write._replace(is_long=True)
     await _validate(write, obj)
     refuse_escalation(api, write.request, obj, None)
     _complete(api, obj, target)
     await api.admission.validate(attributes)
-    stored = obj if write.options.dry_run else await stored_form(api, obj, kind)
-    await prepare(write, obj)
+    stored = await stored_form(api, obj, kind) if converts(kind) and not dry_run else obj
+    if write.is_long:
+        await prepare(write, obj)
     # From here to the store nothing waits: what is checked now still holds then. Webhooks may have
     # taken their time, and an address that was free may have been given to another service.
     if kind.custom:
@@ -195,12 +212,12 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
     _complete(api, obj, target)
     api.admission.charge(attributes)
     _free_name(api, target, obj, named)
-    if write.options.dry_run:
-        return Written(obj, None)
+    if dry_run:
+        return Written(obj, None, write.is_long)
     stored["metadata"]["name"] = obj["metadata"]["name"]  # another one may have been drawn
     record = api.store.create(kind.resource, stored)
     await api.store.durable(record)
-    return Written(obj, record)
+    return Written(obj, record, write.is_long)
 
 
 def _begun(write: Write, obj: Obj, parts: Parts | None) -> None:
@@ -254,7 +271,7 @@ async def _validate(write: Write, obj: Obj) -> None:
         set_fields_on_create(obj, kind, write.request.user)
         return validate_create(obj, kind)
 
-    errors = await write.done(validated)
+    errors = await write.done(validated) if write.is_long else validated()
     if kind.custom:
         errors = await custom_errors(write, obj, None, errors)
     if errors:

@@ -98,6 +98,8 @@ async def update_object(write: Write, change: Change, *, locked: bool = False) -
         served = await api.conversions.served_one(record, target.kind)
         old, changed = await write.done(partial(_old_and_changed, served, target.kind, change))
         new, attributes = await _completed_and_checked(write, changed, old)
+        if attributes.is_long:
+            write = write._replace(is_long=True)
         stored = await _stored(write, record, new, old)
         await prepare(write, new)
         # Admission and webhooks may have waited. Records are immutable, so that the same record
@@ -126,7 +128,8 @@ async def _completed_and_checked(write: Write, new: Obj, old: Obj) -> tuple[Obj,
     await write.done(lambda: _completed(write, new, old))
     attributes = write.attributes(Operation.UPDATE, new, old)
     attributes = await api.admission.mutate(attributes)
-    write = write._replace(is_long=attributes.is_long)
+    if attributes.is_long:
+        write = write._replace(is_long=True)
     errors = await _errors(write, new, old)
     if errors:
         raise invalid_object(kind, target.name, errors)
