@@ -13,6 +13,7 @@ from localkube.apiserver.conversion.convert import Conversions
 from localkube.apiserver.custom import CustomKinds
 from localkube.apiserver.discovery import Discovery
 from localkube.apiserver.kinds import Kind, Kinds
+from localkube.apiserver.large_writes import LargeWrites
 from localkube.apiserver.long_work import LongWork
 from localkube.apiserver.metrics import Metrics
 from localkube.apiserver.openapi import OpenApi
@@ -79,6 +80,7 @@ class Api:
     metrics: Metrics
     nodes: Nodes
     long_work: LongWork
+    large_writes: LargeWrites
     health: Health = field(default_factory=Health)  # of the programs around the server
     clock: Callable[[], float] = time.time
 

@@ -15,6 +15,7 @@ from localkube.apiserver.aggregation.access import access_of
 from localkube.apiserver.aggregation.registry import Remote
 from localkube.apiserver.api import Api
 from localkube.apiserver.decode.weight import MAX_VALUES, TooManyValues
+from localkube.apiserver.large_writes import LARGE_BYTES
 from localkube.apiserver.request import Answer, Reply, Request, User
 from localkube.apiserver.routing import NoResource, NotApi, Target, route
 from localkube.apiserver.security.access import Access, forbidden, scoped
@@ -74,11 +75,14 @@ class App:
         if target.kind.resource == "endpoints":
             request.warnings.append(_ENDPOINTS_DEPRECATED)
         handler = special_handler(target, request.method)
-        if handler is not None:
+        if handler is None:
+            if target.subresource not in ("", "status") or verb not in _verbs_of(target):
+                raise status.method_not_allowed()
+            handler = _ACTS[verb]
+        if len(request.body) <= LARGE_BYTES:
             return await handler(api, request, target)
-        if target.subresource not in ("", "status") or verb not in _verbs_of(target):
-            raise status.method_not_allowed()
-        return await _ACTS[verb](api, request, target)
+        async with api.large_writes.turn(request.user.name):
+            return await handler(api, request, target)
 
     async def _forward(self, request: Request, remote: Remote) -> Reply:
         user = request.user

@@ -36,6 +36,7 @@ from localkube.apiserver.http.server import Server, serve
 from localkube.apiserver.inprocess import InProcess
 from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds, builtin_kinds
+from localkube.apiserver.large_writes import LargeWrites
 from localkube.apiserver.long_work import LongWork
 from localkube.apiserver.metrics import Metrics
 from localkube.apiserver.openapi import OpenApi
@@ -179,6 +180,7 @@ def build(
         metrics=Metrics(store),
         nodes=nodes,
         long_work=judges.long_work,
+        large_writes=LargeWrites(),
     )
     remotes = aggregation.remotes
     _follow(store, _followers(custom_kinds, conversions, authorizer, addresses, remotes))

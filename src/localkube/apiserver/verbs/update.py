@@ -20,6 +20,7 @@ from localkube.apiserver.defaults.server_fields import (
     set_fields_on_update,
 )
 from localkube.apiserver.kinds import Kind
+from localkube.apiserver.large_writes import LARGE_BYTES
 from localkube.apiserver.patch.managed_fields import track_update
 from localkube.apiserver.patch.server_side_apply import settle_times
 from localkube.apiserver.request import Answer, Request
@@ -90,6 +91,15 @@ def whole_body(obj: Obj) -> Change:
 
 async def update_object(write: Write, change: Change, *, locked: bool = False) -> Written:
     """`locked`: the client named the version it changes, so a newer one is a conflict."""
+    api, target, request = write.api, write.target, write.request
+    # A large body has its turn already (app.py). A small one may change a large object.
+    if len(request.body) > LARGE_BYTES or len(existing(api, target).body) <= LARGE_BYTES:
+        return await _update_object(write, change, locked=locked)
+    async with api.large_writes.turn(request.user.name if request.user is not None else ""):
+        return await _update_object(write, change, locked=locked)
+
+
+async def _update_object(write: Write, change: Change, *, locked: bool) -> Written:
     api, target = write.api, write.target
     for _ in range(_ATTEMPTS):
         record = existing(api, target)
