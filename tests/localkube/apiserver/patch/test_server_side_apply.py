@@ -305,28 +305,6 @@ def test_kubectl_may_take_over_from_client_side_apply() -> None:
         apply(live, configmap({"a": "3"}), Writer("other", T1), kind, schema, force=False)
 
 
-def limited(amount: Any, **annotations: str) -> Any:
-    pod = {"containers": [{"name": "c", "resources": {"limits": {"example.com/thing": amount}}}]}
-    metadata: Any = {"name": "s", "annotations": annotations} if annotations else {"name": "s"}
-    spec = {"template": {"spec": pod}}
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
-
-
-def test_a_quantity_that_is_written_otherwise_than_it_is_stored_is_another_one() -> None:
-    """As in Kubernetes 1.35.8, whose own field manager was asked: it compares what was written with
-    what is stored, and `3` is stored as "3"."""
-    kind = Kind("apps", "v1", "StatefulSet", "statefulsets", "statefulset", True, ())
-    schema = schema_of("apps", "v1", "StatefulSet")
-    writer = Writer("kubectl", T1)
-    live = limited("3", **{LAST_APPLIED: orjson.dumps(limited(3)).decode()})
-    apply(live, limited("3"), writer, kind, schema, force=False)
-    for other in (3, "3000m"):
-        with pytest.raises(ApiError) as caught:
-            apply(live, limited(other), writer, kind, schema, force=False)
-        (cause,) = caught.value.status["details"]["causes"]
-        assert cause["field"].endswith(".resources.limits.example.com/thing")
-
-
 steps = st.lists(
     st.tuples(st.sampled_from(["m1", "m2", "updater"]), things, st.booleans()),
     min_size=1,
