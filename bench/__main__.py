@@ -1,7 +1,7 @@
 """`make bench`: runs every measurement, prints a table, writes bench/results/<time>.json.
 
-python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [scheduler] [packing]
-                [limiter] [nri] [history] [sampling]      nothing named: all
+python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [mixes] [scheduler]
+                [packing] [limiter] [nri] [history] [sampling]      nothing named: all
 """
 
 import sys
@@ -13,6 +13,7 @@ from bench.cluster import measure_gpu_nodes, measure_scale, measure_start
 from bench.engine import measure_engine
 from bench.history import measure_history
 from bench.limiter import measure_limiter
+from bench.mixes import measure_mixes
 from bench.nri import measure_nri
 from bench.packing import measure_packing
 from bench.report import table
@@ -46,6 +47,7 @@ _MEASUREMENTS = {
     "scale": measure_scale,
     "gpus": measure_gpu_nodes,
     "engine": measure_engine,
+    "mixes": measure_mixes,
     "scheduler": measure_scheduler,
     "packing": measure_packing,
     "limiter": measure_limiter,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.history import history_rows
+from bench.mixes import line as mixes_line
 from bench.packing import line as packing_line
 
 _ROWS = (
@@ -97,6 +98,15 @@ def _engine(engine: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     return rows
 
 
+def _mixes(mixes: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    rows = []
+    for row in mixes["rows"]:
+        name = row["trace"].removeprefix("openb_pod_list_").removesuffix(".csv")
+        title = f"{row['nodes']:,} nodes fill up, mix of {name}, {mixes['policy']}"
+        rows.append((title, mixes_line(row), "20,000/s at 5,000", ""))
+    return rows
+
+
 def _packing(packing: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     kind = "synthetic traces" if packing["synthetic"] else "openb traces"
     head = f"GPU packed at 100 % arrival, {kind}, {packing['seeds']} seeds"
@@ -161,6 +171,7 @@ def _nri(figures: dict[str, Any]) -> list[tuple[str, str, str, str]]:
 _PARTS = {
     "sampling": _sampling,
     "engine": _engine,
+    "mixes": _mixes,
     "scheduler": _scheduler,
     "packing": _packing,
     "limiter": _limiter,
