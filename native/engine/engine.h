@@ -9,13 +9,14 @@
 #include <stdint.h>
 
 /* Raise it with every change of a structure or of a function, here and in kernel.py. */
-#define LAYOUT 3
+#define LAYOUT 4
 
 #define EXPORTED __attribute__((visibility("default")))
 #define NEVER INT64_MAX     /* the cost of a node that cannot take the pod */
 #define WHOLE 1000          /* a card, in thousandths of it */
 #define MOST_ROWS 64        /* cards of a node; kernel.py leaves larger nodes to NumPy */
 #define MOST_UNTOUCHED 16   /* MOST_CARDS of scarcity.py */
+#define USES (1 + 64 * (MOST_UNTOUCHED + 1) * 2) /* entries of a table of prices */
 #define BULKS ((int64_t)1 << 22)
 #define BLOCK 16            /* nodes that have one entry of `bounds` */
 
@@ -65,7 +66,8 @@ struct shape {
     const uint8_t *allowed;
     int64_t *costs;
     int32_t *uses;
-    int64_t *bounds; /* of every block of nodes: no cost in it is less */
+    int64_t *bounds; /* of every block of nodes: no cost with its price in it is less */
+    const int64_t *prices; /* those that the bounds were made with; NULL: none */
     const struct residue *residue;
 };
 

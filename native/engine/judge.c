@@ -1,6 +1,8 @@
 /* Which nodes a shape of pods fits on and what they cost: as `_judge` of verdicts.py. */
 #include "engine.h"
 
+#include <string.h>
+
 #define WITH_CARDS ((int64_t)1 << 55)
 #define MOST_PODS ((int64_t)1 << 20)
 #define PERCENT 100
@@ -69,20 +71,29 @@ static int32_t use_of(const struct columns *c, const struct shape *s, int64_t no
     return use + (!s->memory || c->largest_part[node] < s->memory);
 }
 
-static int64_t least_of_block(const int64_t *costs) {
+static int64_t total_of(const struct shape *s, int64_t node) {
+    int64_t cost = s->costs[node];
+    return cost == NEVER || !s->prices ? cost : cost + s->prices[s->uses[node]];
+}
+
+static int64_t least_of_block(const struct shape *s, int64_t block) {
     int64_t least = NEVER;
-    for (int64_t each = 0; each < BLOCK; each++)
-        least = costs[each] < least ? costs[each] : least;
+    for (int64_t node = block * BLOCK; node < (block + 1) * BLOCK; node++) {
+        int64_t total = total_of(s, node);
+        least = total < least ? total : least;
+    }
     return least;
 }
 
-static void set_cost(const struct shape *s, int64_t node, int64_t cost) {
-    int64_t block = node / BLOCK, before = s->costs[node];
+static void set_cost(const struct shape *s, int64_t node, int64_t cost, int32_t use) {
+    int64_t block = node / BLOCK, before = total_of(s, node);
     s->costs[node] = cost;
-    if (cost < s->bounds[block])
-        s->bounds[block] = cost;
+    s->uses[node] = use;
+    int64_t total = total_of(s, node);
+    if (total < s->bounds[block])
+        s->bounds[block] = total;
     else if (before <= s->bounds[block])
-        s->bounds[block] = least_of_block(s->costs + block * BLOCK);
+        s->bounds[block] = least_of_block(s, block);
 }
 
 /* Judges the nodes that a part of the change log lists; a node may be in it several times. */
@@ -97,28 +108,37 @@ EXPORTED void gpupool_engine_judge(struct columns *c, const struct shape *s, con
             continue;
         c->seen[node] = round;
         int does = fits(c, s, node);
-        set_cost(s, node, does ? cost_of(c, s, node, &memo) : NEVER);
-        s->uses[node] = does ? use_of(c, s, node) : 0;
+        if (does)
+            set_cost(s, node, cost_of(c, s, node, &memo), use_of(c, s, node));
+        else
+            set_cost(s, node, NEVER, 0);
     }
 }
 
-/* The first node with the least cost and price; -1: no node fits. `prices` may be NULL; none of
- * them is less than `cheapest`.
- */
-EXPORTED int64_t gpupool_engine_least(const struct columns *c, const struct shape *s,
-                                      const int64_t *prices, int64_t cheapest) {
+/* Makes the bounds anew, unless the prices are those of before. Both tables are alive here. */
+static void set_prices(const struct columns *c, struct shape *s, const int64_t *prices) {
+    const int64_t *before = s->prices;
+    s->prices = prices;
+    if (before && prices && !memcmp(before, prices, USES * sizeof *prices))
+        return;
+    for (int64_t block = 0; block < c->size / BLOCK; block++)
+        if (s->bounds[block] != NEVER)
+            s->bounds[block] = least_of_block(s, block);
+}
+
+/* The first node with the least cost and price; -1: no node fits. `prices` may be NULL. */
+EXPORTED int64_t gpupool_engine_least(const struct columns *c, struct shape *s,
+                                      const int64_t *prices) {
     int64_t best = -1, least = NEVER;
+    if (prices != s->prices)
+        set_prices(c, s, prices);
     for (int64_t block = 0; block < c->size / BLOCK; block++) {
-        /* A later node with the same total does not win. */
-        if (s->bounds[block] == NEVER || s->bounds[block] + cheapest >= least)
+        if (s->bounds[block] >= least) /* a later node with the same total does not win */
             continue;
         for (int64_t node = block * BLOCK; node < (block + 1) * BLOCK; node++) {
-            int64_t cost = s->costs[node];
-            if (cost == NEVER)
-                continue;
-            cost += prices ? prices[s->uses[node]] : 0;
-            if (cost < least) {
-                least = cost;
+            int64_t total = total_of(s, node);
+            if (total < least) {
+                least = total;
                 best = node;
             }
         }

@@ -87,22 +87,18 @@ EXPORTED void gpupool_engine_worth(const double *likely, const int64_t *sizes, i
                        found + each * WORTHS);
 }
 
-/* As `prices_for` of scarcity.py: sets `table`, without its first entry, and returns the least. */
-EXPORTED int64_t gpupool_engine_table(const int64_t *worth, const int64_t *single, int64_t classes,
-                                      int64_t cards, int64_t milli, int64_t *table) {
-    int64_t cheapest = 0;
+/* As `prices_for` of scarcity.py: sets `table`, without its first entry. */
+EXPORTED void gpupool_engine_table(const int64_t *worth, const int64_t *single, int64_t classes,
+                                   int64_t cards, int64_t milli, int64_t *table) {
     for (int64_t each = 0; each < classes; each++) {
         int64_t part = milli * single[each] / WHOLE, rest = cards * single[each] - part;
         for (int64_t untouched = 0; untouched < WORTHS; untouched++) {
             int64_t left = untouched > cards ? untouched - cards : 0;
             const int64_t *here = worth + each * WORTHS;
             *++table = part * BULKS;
-            cheapest = *table < cheapest ? *table : cheapest;
             *++table = (here[untouched] - here[left] - rest) * BULKS;
-            cheapest = *table < cheapest ? *table : cheapest;
         }
     }
-    return cheapest;
 }
 
 /* As `_best_cut` of cutting.py, without the pattern. */

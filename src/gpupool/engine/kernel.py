@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # columns and policies import this module
     from gpupool.engine.policies.policy import Ask, Ints
 
 Reals: TypeAlias = NDArray[np.float64]
-LAYOUT = 3  # as in native/engine/engine.h
+LAYOUT = 4  # as in native/engine/engine.h
 MOST_ROWS = 64  # cards of a node
 BLOCK = 16  # nodes; the columns' size is a multiple of it
 _MOST = 2**62  # as `columns.MOST`; larger amounts fit nowhere, whatever their number
@@ -36,7 +36,7 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "layout": [],
     "size_of": [_NUMBER],
     "judge": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER],
-    "least": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER],
+    "least": [_ADDRESS, _ADDRESS, _ADDRESS],
     "free": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _ADDRESS],
     "to_spare": [_NUMBER, _NUMBER, *[_ADDRESS] * 6],
     "worth": [_ADDRESS, _ADDRESS, _NUMBER, _ADDRESS, _NUMBER, _ADDRESS],
@@ -141,7 +141,7 @@ class ShapeView(ctypes.Structure):
         *[("shares", _ADDRESS), ("share_count", _NUMBER)],
         *[(name, _NUMBER) for name in ("whole", "cards", "memory", "compute")],
         *[(name, _NUMBER) for name in ("cpu_milli", "memory_bytes")],
-        *[(name, _ADDRESS) for name in ("allowed", "costs", "uses", "bounds", "residue")],
+        *[(name, _ADDRESS) for name in ("allowed", "costs", "uses", "bounds", "prices", "residue")],
     ]
 
     def __init__(
@@ -173,6 +173,7 @@ class ShapeView(ctypes.Structure):
         self._shares = _numbers(shares)
         self.shares, self.share_count = self._shares.buffer_info()[0], len(shares)
         self._arrays, self._policy = arrays, residue
+        self.table: object = None  # keeps alive what `prices` points to
         self.set_needs(needs)
 
     def set_policy(self, residue: ResidueView) -> None:

@@ -143,15 +143,16 @@ class Packing:
 
     def _models_for(self, cluster: ClusterModel, kind: Kind) -> tuple[int, ...]:
         """The GPU models of the nodes and cards that the pods select; empty: any."""
-        ask, *selection = kind
-        if not ask.cards or not any(selection):
+        ask, selector, terms, choice = kind
+        if not ask.cards or not (selector or terms or choice):
             return ()
-        key = (kind.node_selector, kind.node_terms, kind.card_choice)
-        if key not in self._models:
+        key = (selector, terms, choice)
+        found = self._models.get(key)
+        if found is None:
             if len(self._models) >= _MOST_SELECTIONS:
                 self._models.clear()
-            self._models[key] = _selected_models(cluster, kind)
-        return self._models[key]
+            found = self._models[key] = _selected_models(cluster, kind)
+        return found
 
 
 def _selected_models(cluster: ClusterModel, kind: Kind) -> tuple[int, ...]:

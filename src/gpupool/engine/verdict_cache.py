@@ -62,10 +62,12 @@ class ShapeVerdict:
             totals = self.totals(policy)
             node = int(totals.argmin())
             return -1 if totals[node] == NEVER else node
-        prices = cheapest = 0
+        table, prices = None, 0
         if policy.prices is not None and self.ask.cards:
-            _, prices, cheapest = policy.prices.table(self.ask.cards, self.milli)
-        found: int = LIBRARY.least(view.address, self.view.address, prices, cheapest)
+            table, prices = policy.prices.table(self.ask.cards, self.milli)
+        found: int = LIBRARY.least(view.address, self.view.address, prices)
+        # Afterwards: the kernel compares the old prices with the new ones.
+        self.view.table = table
         return found
 
     def rule_out(self, node: int) -> None:

@@ -53,11 +53,10 @@ class CardColumns(Protocol):
 class PriceTable(NamedTuple):
     values: Ints  # a price for each `use` (`verdicts.py`), int64
     address: int  # of the values
-    cheapest: int  # the least of them
 
 
 def price_table(values: Ints) -> PriceTable:
-    return PriceTable(values, values.ctypes.data, int(values.min()))
+    return PriceTable(values, values.ctypes.data)
 
 
 class Prices(NamedTuple):

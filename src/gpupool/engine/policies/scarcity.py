@@ -242,5 +242,5 @@ def _prices_by(
     """As `prices_for`. `worth` and `single` are here so that they live as long as this."""
     table = np.zeros(_USES, dtype=np.int64)
     address = table.ctypes.data
-    cheapest = library.table(*addresses, len(worth), cards, milli, address)
-    return PriceTable(table, address, cheapest)
+    library.table(*addresses, len(worth), cards, milli, address)
+    return PriceTable(table, address)
