@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -166,3 +167,25 @@ def test_a_cluster_that_is_not_there_cannot_be_touched(console: OwnConsole) -> N
             form_of = {"typed-name": name}
             assert console.posts(f"/clusters/{name}/{verb}", **form_of)[0] == 404
     assert console.asks("GET", "/clusters/nobody/nodes")[0] == 404
+
+
+def test_contexts_are_listed_and_asked_only_when_somebody_opens_them(tmp_path: Path) -> None:
+    pools = [{"name": "gpu", "instanceType": P100.name, "count": 1}]
+    with Cluster(pools=pools) as cluster:
+        known = yaml.safe_load(cluster.kubeconfig.read_text(encoding="utf-8"))
+        context = known["contexts"][0]
+        evil = "<b>arn:aws:eks:eu:1:cluster/x"
+        known["contexts"] = [
+            {**context, "name": name} for name in ("arn:aws:eks:eu:1:cluster/a", "b", evil)
+        ]
+        known["current-context"] = "arn:aws:eks:eu:1:cluster/a"
+        file = tmp_path / "kubeconfig"
+        file.write_text(yaml.safe_dump(known), encoding="utf-8")
+        with running_console(file) as console:
+            assert console.home.endswith("cluster%2Fa")
+            page = console.page("/clusters")
+            assert page.count("Not asked yet") == 2
+            assert "<b>" not in page
+            assert console.asks("GET", "/clusters/b/nodes")[0] == 200
+            assert console.page("/clusters").count("Not asked yet") == 1
+            assert 'cluster%2Fa/search"' in console.page("/nodes")

@@ -158,3 +158,11 @@ def test_a_node_is_removed_and_its_pool_gets_smaller(cluster: Cluster, console: 
     assert call(cluster, "GET", POOL)[1]["spec"]["count"] == 1
     assert len(nodes(cluster)) == 1
     assert console.posts(path, drain="yes", **typed)[0] == 404, "it is gone"
+
+
+def test_a_node_that_is_not_there_cannot_be_drained(console: OwnConsole) -> None:
+    for name in ("nobody", "a,metadata.namespace=default", "%2e%2e"):
+        for action in ("drain", "remove", "taints", "labels"):
+            status, page, _ = console.asks("GET", f"{console.home}/nodes/{name}/{action}")
+            assert status == 404
+            assert "Traceback" not in page

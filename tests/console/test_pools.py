@@ -136,6 +136,8 @@ def test_a_pool_is_created_with_every_field_edited_and_deleted(
     node = call(cluster, "GET", f"/api/v1/nodes?{selector}")[1]["items"][0]
     assert "cgpu.disable.isolation" not in node["metadata"]["labels"]
     assert not node["spec"].get("taints")
+    status, page = console.posts("/pools/cgpu/edit", **{**edited, "least": "2", "most": "3"})
+    assert (status, "as auto scaling allows; found 1" in page) == (422, True)
     assert console.posts("/pools/cgpu/scale", count="0")[0] == 303
     assert call(cluster, "GET", f"{POOLS}/cgpu")[1]["spec"]["count"] == 0
     assert console.posts("/pools/cgpu/delete", **{"typed-name": "cgpu"})[0] == 303
@@ -153,3 +155,21 @@ def test_what_the_quota_forbids_is_refused_in_its_words(console: OwnConsole) -> 
 def test_a_pool_that_is_not_there_has_a_message(console: OwnConsole) -> None:
     assert console.asks("GET", f"{console.home}/pools/nobody")[0] == 404
     assert console.posts("/pools/nobody/scale", count="1")[0] in (404, 502)
+
+
+def test_without_nodepools_pools_are_labels_of_nodes_and_only_shown() -> None:
+    crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodepools.gpupool.io"
+    pools = [{"name": "gpu", "instanceType": V100.name, "count": 1}]
+    with Cluster(pools=pools) as cluster, running_console(cluster.kubeconfig) as console:
+        node = call(cluster, "GET", "/api/v1/nodes")[1]["items"][0]
+        # Its pool would take it away; one that somebody else has made stays.
+        assert call(cluster, "DELETE", crd)[0] == 200
+        eventually(lambda: call(cluster, "GET", crd)[0] == 404, within_s=60)
+        body = {"metadata": {"name": "own", "labels": node["metadata"]["labels"]}}
+        assert call(cluster, "POST", "/api/v1/nodes", body)[0] == 201
+        page = console.page("/pools")
+        assert "This cluster has no NodePool objects" in page
+        assert 'id="table-gpu"' in page
+        assert "Scale out" not in page
+        assert "Create node pool" not in page
+        assert console.asks("GET", f"{console.home}/pools/gpu")[0] == 404

@@ -65,14 +65,17 @@ def _local() -> "list[ClusterDirectory]":
 
     try:
         return home().clusters()
-    except CannotUse:
+    except (CannotUse, OSError):  # what is wrong with it, `gpupool clusters` says
         return []
 
 
 def _known(cluster: "ClusterDirectory") -> Known:
     from gpupool.local.server_process import running_server
 
-    server = running_server(cluster)
+    try:
+        server = running_server(cluster)
+    except OSError:  # it may be being deleted
+        server = None
     address = f"https://127.0.0.1:{server.port}" if server and server.port else ""
     return Known(
         key=_key(cluster),
@@ -113,6 +116,10 @@ def _quotas() -> tuple[Quota, ...]:
     from gpupool.local.cluster_setup import current_quotas
     from gpupool.local.config.quotas import quota_rows
     from gpupool.local.config.spec import Quotas
-    from gpupool.local.home import home
+    from gpupool.local.home import CannotUse, home
 
-    return tuple(Quota(*each) for each in quota_rows(current_quotas(home(), Quotas())))
+    try:
+        quotas = current_quotas(home(), Quotas())
+    except (CannotUse, OSError):
+        quotas = Quotas()  # `gpupool up` says what is wrong
+    return tuple(Quota(*each) for each in quota_rows(quotas))

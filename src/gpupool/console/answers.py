@@ -14,7 +14,7 @@ from gpupool.console.parts.form import Invalid, complaints, trimmed, typed_value
 from gpupool.console.parts.page import Page
 from gpupool.console.platform import RUNNING
 from gpupool.console.refusals import field_errors
-from gpupool.console.render import THEMES, Frame, html
+from gpupool.console.render import THEMES, Frame, cluster_address, html
 from gpupool.console.rights import Denied, SignedOut
 from gpupool.console.visit import Visit
 from gpupool.console.watches import NotRead
@@ -141,7 +141,7 @@ async def _clusters(visit: Visit) -> tuple[tuple[str, str], ...]:
     """Those that the visitor can go to from here: name and address."""
     known = await visit.own.known() if visit.own is not None else ()
     there = [each for each in known if not each.is_local or each.state == RUNNING]
-    return tuple((each.name, f"/clusters/{quote(each.key, safe='')}/overview") for each in there)
+    return tuple((each.name, f"{cluster_address(each.key)}/overview") for each in there)
 
 
 async def _namespaces(visit: Visit) -> tuple[str, ...] | None:

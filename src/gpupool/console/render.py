@@ -8,7 +8,7 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -40,12 +40,22 @@ class Frame:
     kept: tuple[tuple[str, str], ...] = ()  # the rest of the query, for the namespace selector
 
     @property
+    def base(self) -> str:
+        """The addresses of all pages of the cluster begin with it."""
+        return cluster_address(self.cluster)
+
+    @property
     def other_language(self) -> str:
         return ENGLISH if self.language == CHINESE else CHINESE
 
     @property
     def next_theme(self) -> str:
         return THEMES[(THEMES.index(self.theme) + 1) % len(THEMES)]
+
+
+def cluster_address(cluster: str) -> str:
+    """Names of contexts may have slashes: arn:aws:eks:eu-west-1:1234:cluster/training."""
+    return f"/clusters/{quote(cluster, safe='')}"
 
 
 @cache

@@ -9,7 +9,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from importlib import resources
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from aiohttp import web
 
@@ -24,7 +24,7 @@ from gpupool.console.parts.channel import Channel
 from gpupool.console.parts.page import NoSuchThing, Page
 from gpupool.console.percents import percent_rules
 from gpupool.console.platform import Platform
-from gpupool.console.render import THEMES, html
+from gpupool.console.render import THEMES, cluster_address, html
 from gpupool.console.rights import Denied, SignedOut
 from gpupool.console.sessions import Session, Sessions
 from gpupool.console.sight import Sights
@@ -131,11 +131,11 @@ class Console:
     # -- pages and actions ---------------------------------------------------------------------
 
     async def _home(self, request: web.Request) -> web.StreamResponse:
-        return await self._to(request, f"/clusters/{quote(self._cluster)}/{PAGES[0].path}")
+        return await self._to(request, f"{cluster_address(self._cluster)}/{PAGES[0].path}")
 
     async def _short(self, request: web.Request) -> web.StreamResponse:
         """/pods/default/web, for the cluster with which the console was started."""
-        return await self._to(request, f"/clusters/{quote(self._cluster)}{request.path_qs}")
+        return await self._to(request, f"{cluster_address(self._cluster)}{request.path_qs}")
 
     async def _to(self, request: web.Request, address: str) -> web.StreamResponse:
         if (key := request.query.get("key")) is not None:

@@ -79,8 +79,16 @@ async def _create(visit: Visit, values: Mapping[str, str]) -> Done:
         raise Invalid({"name": t("There is another cluster of this name.")})
     if len(local | making) >= quotas["clusters"].limit:
         raise Invalid({"": quota_words(t, quotas["clusters"], len(local | making) + 1)})
-    own.jobs.begin(name, Verb.CREATE, "up", "--name", name, config=file)
+    _begin(own, name, Verb.CREATE, "up", config=file)
     return Done(visit.link("clusters"), t("Cluster {name} is being created.", name=name))
+
+
+def _begin(own: OwnClusters, name: str, verb: Verb, *words: str, config: str = "") -> None:
+    """Raises Invalid."""
+    try:
+        own.jobs.begin(name, verb, *words, "--name", name, config=config)
+    except OSError as error:  # a full disk, or no more processes
+        raise Invalid({"": str(error)}) from error
 
 
 async def _ask_start(visit: Visit) -> Question:
@@ -127,7 +135,7 @@ async def _run(verb: Verb, visit: Visit, _: Mapping[str, str]) -> Done:
     job = own.jobs.of(cluster.name)
     if job is not None and job.is_running:
         raise Invalid({"": t("Another command works on this cluster.")})
-    own.jobs.begin(cluster.name, verb, *_COMMANDS[verb], "--name", cluster.name)
+    _begin(own, cluster.name, verb, *_COMMANDS[verb])
     words = {
         Verb.START: t("Cluster {name} is being started.", name=cluster.name),
         Verb.STOP: t("Cluster {name} is being stopped.", name=cluster.name),

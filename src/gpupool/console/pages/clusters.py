@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from gpupool.console.cluster_jobs import Job, Verb
 from gpupool.console.own_clusters import Figures, OwnClusters
@@ -11,6 +10,7 @@ from gpupool.console.parts.missing import NoSuchThing
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.parts.table import Column, RowAction, Table, view
 from gpupool.console.platform import RUNNING, STOPPED, Known
+from gpupool.console.render import cluster_address
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate, word
 
@@ -115,7 +115,7 @@ def _table(visit: Visit, create: RowAction) -> Table[_Row]:
 def _name(visit: Visit, row: _Row) -> Several:
     t, cluster = visit.t, row.cluster
     is_open = row.figures is not None or not cluster.is_local
-    href = f"/clusters/{quote(cluster.key, safe='')}/overview"
+    href = f"{cluster_address(cluster.key)}/overview"
     name = Link(cluster.name, href) if is_open else Text(cluster.name)
     where = t("on this machine") if cluster.is_local else t("context of the kubeconfig")
     return Several((name, Text(where, cluster.server)))

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from gpupool.console.drain import Drain, Fate, Phase, cordoned, drain_topic, fate_of, pods_on
+from gpupool.console.pages.node_actions import known_node
 from gpupool.console.parts.action import Action, Done, Question
 from gpupool.console.parts.cells import Level, State
 from gpupool.console.parts.form import Field, FieldKind, Invalid
@@ -39,6 +40,7 @@ async def drain_action(visit: Visit, name: str) -> RowAction:
 
 async def _ask(visit: Visit) -> Question:
     t, name = visit.t, visit.names["node"]
+    await known_node(visit)
     pods = await pods_on(visit.kube, name)
     return Question(
         title=t("Drain node {name}", name=name),

@@ -2,7 +2,7 @@
 
 from gpupool.console.pages.node import events_of
 from gpupool.console.pages.nodes import node_table
-from gpupool.console.pages.pools import pool_buttons, pool_state, pool_type
+from gpupool.console.pages.pools import has_pools, pool_buttons, pool_state, pool_type
 from gpupool.console.parts.lines import taint_words
 from gpupool.console.parts.page import NoSuchThing, Page, Shown
 from gpupool.console.parts.table import view
@@ -17,7 +17,9 @@ from kubeclient.resources import NODES
 
 async def _show(visit: Visit) -> Shown:
     t, name = visit.t, visit.names["pool"]
-    pool = (await visit.watch(NODE_POOLS)).mirror.get(name)
+    # Where there is no such kind, its first list would be waited for in vain.
+    is_kind = await has_pools(visit)
+    pool = (await visit.watch(NODE_POOLS)).mirror.get(name) if is_kind else None
     if pool is None:
         raise NoSuchThing(t('node pool "{name}"', name=name))
     row, spec = pool_row(pool), pool.get("spec") or {}

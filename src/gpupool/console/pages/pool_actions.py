@@ -115,7 +115,7 @@ async def _edit(visit: Visit, values: Mapping[str, str]) -> Done:
     t, name = visit.t, visit.names["pool"]
     pool = await visit.kube.get(NODE_POOLS, name)
     before, after = pool["spec"], spec_of(t, values)
-    check_count(t, before.get("count", 1), after)
+    check_count(t, before.get("count", 1), after, "most")
     if values["sync"]:
         await most_synced(visit, name)
     patch = {

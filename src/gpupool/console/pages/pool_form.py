@@ -154,8 +154,8 @@ def _scaling(t: Translate, least: str, most: str) -> Obj | None:
     return {"min": int(least), "max": int(most)}
 
 
-def check_count(t: Translate, count: int, spec: Obj) -> None:
-    """Raises Invalid."""
+def check_count(t: Translate, count: int, spec: Obj, field: str = "count") -> None:
+    """`field`: where to say it. Raises Invalid."""
     scaling = spec.get("autoscaling")
     if scaling and not scaling["min"] <= count <= scaling["max"]:
         words = t(
@@ -164,7 +164,7 @@ def check_count(t: Translate, count: int, spec: Obj) -> None:
             most=scaling["max"],
             count=count,
         )
-        raise Invalid({"count": words})
+        raise Invalid({field: words})
 
 
 def changes(before: Obj, after: Obj) -> Obj:

@@ -40,10 +40,11 @@ async def _show(visit: Visit) -> Shown:
 async def has_pools(visit: Visit) -> bool:
     """Only a local cluster keeps machines, and has our kind NodePool."""
     try:
-        await visit.kube.page(f"/apis/{NODE_POOLS.group}/{NODE_POOLS.version}")
+        found = await visit.kube.page(f"/apis/{NODE_POOLS.group}/{NODE_POOLS.version}")
     except NotFound:
         return False
-    return True
+    # The group may be there for other kinds.
+    return any(each.get("name") == NODE_POOLS.plural for each in found.get("resources") or ())
 
 
 def _creations(visit: Visit, lacks: str, there: set[str]) -> tuple[RowAction, ...]:
