@@ -274,7 +274,7 @@ async def test_a_node_is_drained_and_the_page_tells_what_holds_it_back(
         await visitor.page.until("document.querySelector('#dialogue').open")
         await visitor.clicks(words["drain"], "#dialogue")
         await visitor.is_at("/draining")
-        await visitor.page.shows("disruption budget")
+        await visitor.page.shows("The disruption budget keep needs 1 healthy pods")
         assert words["held"] in await visitor.text()
         assert call(cluster, "DELETE", f"{BUDGETS}/keep")[0] == 200
         await visitor.page.shows(words["drained"])

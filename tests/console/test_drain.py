@@ -88,9 +88,11 @@ async def test_a_node_is_drained_and_daemon_sets_stay() -> None:
 
 async def test_what_holds_it_back_is_told_and_the_rest_goes() -> None:
     server = Server(pod("a"), pod("b"))
-    server.refusals["b"] = TooMany({"code": 429, "message": "budget b needs 1 healthy pods"})
+    causes = [{"message": "budget b needs 1"}]
+    details = {"causes": causes}
+    server.refusals["b"] = TooMany({"code": 429, "message": "Not now.", "details": details})
     drain = await drained(server, until=Phase.RUNNING)
-    assert drain.held == {("default", "b"): "budget b needs 1 healthy pods"}
+    assert drain.held == {("default", "b"): "Not now. budget b needs 1"}
     assert (drain.phase, drain.why) == (Phase.STOPPED, "enough")
     assert list(server.pods) == ["b"]
 

@@ -152,8 +152,14 @@ async def _evicted(kube: Kube, pod: Obj) -> str:
     except Refused as refused:
         if refused.code == 401:
             raise
-        return str(refused)
+        return _refusal(refused)
     return ""
+
+
+def _refusal(refused: Refused) -> str:
+    """With what is behind it: which disruption budget, and how many pods it wants."""
+    causes = (refused.status.get("details") or {}).get("causes") or ()
+    return " ".join([str(refused), *(str(each.get("message") or "") for each in causes)])
 
 
 def _note(

@@ -2,7 +2,7 @@
 import { followPage } from "./live.js";
 import { startEditors } from "./editor.js";
 import { watchDialogues } from "./dialogue.js";
-import { watchCopying, watchFilters, watchKeys } from "./frame.js";
+import { watchCopying, watchFilters, watchKeys, watchSwitch } from "./frame.js";
 import { watchHeat } from "./heat.js";
 import { followLog } from "./log.js";
 import { watchPanel } from "./panel.js";
@@ -16,6 +16,7 @@ startEditors();
 watchFilters();
 watchCopying();
 watchKeys();
+watchSwitch();
 watchSearch();
 watchQuotas();
 keepTimes();

@@ -56,3 +56,17 @@ export function watchKeys() {
     field.focus();
   });
 }
+
+// The list of clusters closes when one looks elsewhere.
+export function watchSwitch() {
+  const list = document.getElementById("switch");
+  if (!list) return;
+  document.addEventListener("click", (event) => {
+    if (!list.contains(event.target)) list.open = false;
+  });
+  list.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    list.open = false;
+    list.querySelector("summary").focus();
+  });
+}
