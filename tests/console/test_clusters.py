@@ -189,3 +189,15 @@ def test_contexts_are_listed_and_asked_only_when_somebody_opens_them(tmp_path: P
             assert console.asks("GET", "/clusters/b/nodes")[0] == 200
             assert console.page("/clusters").count("Not asked yet") == 1
             assert 'cluster%2Fa/search"' in console.page("/nodes")
+
+
+def test_the_list_of_clusters_answers_when_the_first_one_has_stopped() -> None:
+    with Cluster(pools=[]) as cluster, running_console(cluster.kubeconfig) as console:
+        console.page("/nodes")
+        cluster.stop()
+        eventually(lambda: console.asks("GET", f"{console.home}/search?q=x")[0] == 502, within_s=60)
+        _, page, _ = console.asks("GET", f"{console.home}/search?q=x")
+        assert 'href="/clusters"' in page
+        page = console.page("/clusters")
+        assert "0 of 1 clusters run." in page
+        assert "Create cluster" in page

@@ -118,7 +118,7 @@ class Console:
             if isinstance(error, Refused) and error.code == 401:
                 return await self._signed_out(request)
             title = word("The API server did not answer as expected")
-            return _said(request, 502, title, str(error))
+            return _said(request, 502, title, str(error), has_others=self._own is not None)
         except Exception:
             log.exception("page failed", extra={"path": request.path})
             title = word("The console made a mistake")
@@ -303,9 +303,12 @@ def _preferred(request: web.Request) -> web.StreamResponse | None:
     return None
 
 
-def _said(request: web.Request, status: int, title: str, words: str) -> web.Response:
+def _said(
+    request: web.Request, status: int, title: str, words: str, *, has_others: bool = False
+) -> web.Response:
+    """`has_others`: the page of clusters may help, where one can be started."""
     frame = frame_of(request)
-    values = {"title": frame.t(title), "words": words, "command": ""}
+    values = {"title": frame.t(title), "words": words, "command": "", "has_others": has_others}
     return _html(html("trouble.html", frame, values), status)
 
 
@@ -316,7 +319,8 @@ def _denied(request: web.Request, denied: Denied) -> web.Response:
         hint = frame.t("If you may see a namespace, add it to the address: ?namespace=NAME")
         words = f"{words}. {hint}"
     command = f"kubectl auth can-i {denied.right.words}"
-    values = {"title": frame.t("You may not see this"), "words": words, "command": command}
+    title = frame.t("You may not see this")
+    values = {"title": title, "words": words, "command": command, "has_others": False}
     return _html(html("trouble.html", frame, values), 403)
 
 

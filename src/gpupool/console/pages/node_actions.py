@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gpupool.console.parts.action import Action, Done, Question
 from gpupool.console.parts.form import Field, FieldKind
-from gpupool.console.parts.lines import labels_of, lines_of, taint_lines, taints_of
+from gpupool.console.parts.lines import labels_of, lines_of, taint_kind, taint_lines, taints_of
 from gpupool.console.parts.page import NoSuchThing
 from gpupool.console.parts.table import RowAction
 from gpupool.console.rights import Right
@@ -138,19 +138,15 @@ async def _set_taints(visit: Visit, values: Mapping[str, str]) -> Done:
     t, name = visit.t, visit.names["node"]
     wanted = taints_of(t, "taints", values["taints"])
     node = await visit.kube.get(NODES, name)
-    now = {_kind(each): each for each in (node.get("spec") or {}).get("taints") or []}
+    now = {taint_kind(each): each for each in (node.get("spec") or {}).get("taints") or []}
     # A taint that stays keeps the time since when it is there: pods count from then.
-    kept = [_as_it_was(now.get(_kind(each)), each) for each in wanted]
+    kept = [_as_it_was(now.get(taint_kind(each)), each) for each in wanted]
     patch = {
         "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
         "spec": {"taints": kept or None},
     }
     await visit.kube.patch(NODES.path(name=name), patch)
     return Done(visit.link("nodes", name), t("The node has {count} taints.", count=len(kept)))
-
-
-def _kind(taint: Obj) -> tuple[str, str]:
-    return taint.get("key") or "", taint.get("effect") or ""
 
 
 def _as_it_was(before: Obj | None, wanted: Obj) -> Obj:

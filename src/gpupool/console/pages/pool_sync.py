@@ -3,6 +3,7 @@
 import contextlib
 
 from gpupool.console.parts.form import Invalid
+from gpupool.console.parts.lines import taint_kind
 from gpupool.console.rights import Right
 from gpupool.console.rows.nodes import node_row
 from gpupool.console.visit import Visit
@@ -56,16 +57,12 @@ def node_patch(node: Obj, before: Obj, after: Obj) -> Obj:
 
 
 def _taints(there: list[Obj], had: list[Obj], wanted: list[Obj]) -> list[Obj]:
-    pools = {_kind(each) for each in (*had, *wanted)}
+    pools = {taint_kind(each) for each in (*had, *wanted)}
     now = {_same(each): each for each in there}
-    others = [each for each in there if _kind(each) not in pools]
+    others = [each for each in there if taint_kind(each) not in pools]
     # One that is there already keeps the time since when it is.
     return others + [now.get(_same(each), each) for each in wanted]
 
 
-def _kind(taint: Obj) -> tuple[str, str]:
-    return str(taint.get("key") or ""), str(taint.get("effect") or "")
-
-
 def _same(taint: Obj) -> tuple[str, str, str]:
-    return (*_kind(taint), str(taint.get("value") or ""))
+    return (*taint_kind(taint), str(taint.get("value") or ""))

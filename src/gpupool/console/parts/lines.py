@@ -39,6 +39,11 @@ def taint_words(taint: Obj) -> str:
     return f"{taint.get('key') or ''}{value}:{taint.get('effect') or ''}"
 
 
+def taint_kind(taint: Obj) -> tuple[str, str]:
+    """A node has one of each: the key with the effect."""
+    return str(taint.get("key") or ""), str(taint.get("effect") or "")
+
+
 def taints_of(t: Translate, field: str, text: str) -> list[Obj]:
     """Raises Invalid."""
     found: dict[tuple[str, str], Obj] = {}
