@@ -331,6 +331,14 @@ def test_a_visitor_of_one_namespace_sees_it_and_may_change_nothing(
         assert get(served, f"/clusters/cluster/{refused}", cookie, form={"units": "1"})[0] == 403
 
 
+def test_without_a_collector_pages_say_why_there_is_no_past(own: tuple[int, str]) -> None:
+    cookie = signed_in(own)
+    for path in ("overview", "pods/default/one", "overview?range=%3Cb%3E"):
+        status, page, _ = get(own[0], f"{home(own)}/{path}", cookie)
+        assert status == 200
+        assert "There is no history to show: no collector runs in namespace kube-system" in page
+
+
 def test_a_card_or_pod_that_is_not_there_is_said_in_words(own: tuple[int, str]) -> None:
     cookie = signed_in(own)
     for query, words in (

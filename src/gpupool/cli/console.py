@@ -44,9 +44,12 @@ def command(port: int, **where: str) -> None:
       gpupool console --port 0 --context training
     """
     import secrets
+    from dataclasses import replace
 
     from gpupool.cli.console_platform import machines, platform
+    from gpupool.cli.history_of import history_of
     from gpupool.console.run import ConsoleSettings, by_token, run_console
+    from gpupool.contract.names import AGENT_NAMESPACE
     from kubeclient.credentials import is_pod
 
     serves_others = not where.get("kubeconfig") and is_pod(os.environ)
@@ -65,12 +68,15 @@ def command(port: int, **where: str) -> None:
         click.echo("Ctrl-C ends it.")
 
     async def work(kube: "Kube", access: "Access") -> None:
+        with_past = replace(
+            settings, history_of=lambda visitor: history_of(visitor, access.url, AGENT_NAMESPACE)
+        )
         # An error in the terminal is better than one on every page.
         await kube.page("/version")
         if serves_others:
-            await run_console(None, by_token(access), new_model, settings, ready)
+            await run_console(None, by_token(access), new_model, with_past, ready)
         else:
-            await run_console(kube, None, new_model, settings, ready)
+            await run_console(kube, None, new_model, with_past, ready)
 
     run_with_access(work, "gpupool-console", **where)
 

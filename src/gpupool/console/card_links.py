@@ -1,9 +1,12 @@
-"""Cards on pages other than the map: their links lead to the map, with the panel open."""
+"""Cards on pages other than the map: their links lead to the map, with the panel open.
+
+`colours`: of the whole cluster, so that a namespace has the same one on every page.
+"""
 
 from collections.abc import Iterable, Mapping
 
 from gpupool.console.card_cells import CardCell, Drawing
-from gpupool.console.colours import By, palette
+from gpupool.console.colours import Palette
 from gpupool.console.gpus import NodeView, used_of
 from gpupool.console.rows.pods import PodRow
 from gpupool.console.visit import Visit
@@ -13,12 +16,13 @@ from gpupool.core.readings import CardReading
 def linked_cells(
     visit: Visit,
     node: NodeView,
+    colours: Palette,
     readings: Mapping[str, CardReading],
     pods: Iterable[PodRow] = (),
 ) -> tuple[CardCell, ...]:
     drawn = Drawing(
         visit.t,
-        palette(By.NAMESPACE, (node,)),
+        colours,
         readings,
         used_of(readings),
         {(pod.namespace, pod.name): pod for pod in pods},

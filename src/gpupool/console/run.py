@@ -9,6 +9,7 @@ from gpupool.console.machines import MachineType
 from gpupool.console.model import NewModel
 from gpupool.console.platform import Platform
 from gpupool.console.server import Console
+from gpupool.console.sight import HistoryOf
 from gpupool.console.sign_in import AsUser, SignInMethods
 from gpupool.health import LOOPBACK, Address, serving
 from kubeclient.access import Access
@@ -24,6 +25,7 @@ class ConsoleSettings:
     samples: Mapping[str, str] = field(default_factory=dict)  # manifests to begin with, by name
     machines: tuple[MachineType, ...] = ()  # that node pools can be made of
     platform: Platform | None = None  # the owner's clusters; None: the console serves others
+    history_of: HistoryOf | None = None  # where the past is
 
 
 def by_token(access: Access) -> AsUser:
@@ -49,7 +51,7 @@ async def run_console(
 ) -> None:
     """Serves until cancelled. `ready` is called with the port. Raises CannotListen."""
     clock = asyncio.get_running_loop().time
-    methods = SignInMethods(clock, settings.key, owner, as_user)
+    methods = SignInMethods(clock, settings.key, owner, as_user, settings.history_of)
     console = Console(
         methods,
         new_model,

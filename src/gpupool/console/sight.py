@@ -1,6 +1,7 @@
 """Sight: what visitors with the same rights see of the cluster, live, and shared by all of them."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,12 +11,23 @@ from gpupool.console.gpus import Overview
 from gpupool.console.model import Model, NewModel
 from gpupool.console.rights import Denied, Right, Rights
 from gpupool.console.watches import Watch, Watches, What
+from gpupool.console.words import word
 from gpupool.core.readings import CardReading
+from gpupool.history.database import NoHistory
+from gpupool.history.pages import History
+from gpupool.history.reader import Points
+from gpupool.history.series import Kind
 from gpupool.readings import Readings, read_nodes
 from kubeclient.client import Kube
 
 _READINGS_GOOD_FOR_S = 4.0
+_HISTORY_GOOD_FOR_S = 20.0  # a collector writes once a minute
+_HISTORY_WITHIN_S = 4.0  # a page does not wait longer for the past
 MOST_NODES_READ = 64  # of one page: each is a connection through the API server
+
+# Where the past of the cluster is, for whoever has this client.
+HistoryOf = Callable[[Kube], History]
+Asked = tuple[Kind, str, int]  # kind and name of a series, and how many seconds of it
 
 
 @dataclass(slots=True)
@@ -23,6 +35,7 @@ class Sight:
     kube: Kube
     new_model: NewModel
     clock: Callable[[], float]
+    history_of: HistoryOf | None = None
     watches: Watches = field(init=False)
     rights: Rights = field(init=False)
     drains: Drains = field(default_factory=Drains)
@@ -30,6 +43,7 @@ class Sight:
     _gpus: GpuViews | None = None
     _beginning: asyncio.Lock = field(default_factory=asyncio.Lock)
     _readings: dict[frozenset[str], tuple[Readings, float]] = field(default_factory=dict)
+    _past: dict[Asked, tuple[Points | None, str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.watches = Watches(self.kube, self.clock)
@@ -79,6 +93,28 @@ class Sight:
             known = self._readings[asked] = (found, self.clock() + _READINGS_GOOD_FOR_S)
         return {card.uuid: card for node in known[0].by_node.values() for card in node.cards}
 
+    async def points(self, kind: Kind, name: str, span_s: int) -> tuple[Points | None, str]:
+        """The last seconds of one series; or None, and why there is no history."""
+        asked, now = (kind, name, span_s), self.clock()
+        known = self._past.get(asked)
+        if known is None or known[2] < now:
+            self._past = {k: v for k, v in self._past.items() if v[2] >= now}
+            points, why = await self._ask_history(kind, name, span_s)
+            known = self._past[asked] = (points, why, self.clock() + _HISTORY_GOOD_FOR_S)
+        return known[0], known[1]
+
+    async def _ask_history(self, kind: Kind, name: str, span_s: int) -> tuple[Points | None, str]:
+        if self.history_of is None:
+            return None, word("this console was started without one")
+        try:
+            async with asyncio.timeout(_HISTORY_WITHIN_S):
+                history = self.history_of(self.kube)
+                return await history.points(kind, name, time.time() - span_s), ""
+        except NoHistory as error:
+            return None, str(error)
+        except TimeoutError:
+            return None, word("the collector did not answer in time")
+
     async def end(self) -> None:
         await self.drains.end_all()
         await self.watches.end_all()
@@ -91,12 +127,16 @@ class Sights:
 
     new_model: NewModel
     clock: Callable[[], float]
+    history_of: HistoryOf | None = None
     _open: dict[str, tuple[Sight, int]] = field(default_factory=dict)
 
     def open(self, whose: str, kube: Kube) -> Sight:
-        sight, users = self._open.get(whose) or (Sight(kube, self.new_model, self.clock), 0)
+        sight, users = self._open.get(whose) or (self._new(kube), 0)
         self._open[whose] = (sight, users + 1)
         return sight
+
+    def _new(self, kube: Kube) -> Sight:
+        return Sight(kube, self.new_model, self.clock, self.history_of)
 
     def say(self, topic: str) -> None:
         """Pages of all visitors that show it are made again."""

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from gpupool.console.rights import Right, Rights, SignedOut
 from gpupool.console.sessions import Sessions, is_key
-from gpupool.console.sight import Sights
+from gpupool.console.sight import HistoryOf, Sights
 from gpupool.console.words import word
 from kubeclient.client import Kube
 from kubeclient.resources import PODS
@@ -23,6 +23,7 @@ class SignInMethods:
     key: str = ""
     owner: Kube | None = None
     as_user: AsUser | None = None
+    history_of: HistoryOf | None = None  # the past, for whoever has signed in
 
 
 class NotSignedIn(Exception):

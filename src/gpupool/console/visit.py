@@ -19,6 +19,8 @@ from gpupool.console.sessions import Session
 from gpupool.console.watches import Topic, Watch, What
 from gpupool.console.words import Translate
 from gpupool.core.readings import CardReading
+from gpupool.history.reader import Points
+from gpupool.history.series import Kind
 from kubeclient.client import Kube
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
@@ -91,6 +93,11 @@ class Visit:
     async def readings(self, nodes: frozenset[str]) -> dict[str, CardReading]:
         """By uuid. What is not there is unknown."""
         return await self.session.sight.readings(nodes)
+
+    async def history(self, kind: Kind, name: str, span_s: int) -> tuple[Points | None, str]:
+        """The last seconds of one series; or None, and why there is none. It holds nothing that the
+        page's own rights do not cover: who shows it has read the thing itself."""
+        return await self.session.sight.points(kind, name, span_s)
 
     async def lacks(self, *rights: Right) -> str:
         """The first right that the visitor does not have, in words; empty: all are there."""

@@ -53,7 +53,7 @@ async def _cards(visit: Visit, found: Overview) -> Obj:
 async def _who(visit: Visit, found: Overview, name: str) -> Obj:
     """What hover says of each card of one node."""
     node = next((node for node in found.nodes if node.name == name), None)
-    cells = linked_cells(visit, node, {}) if node else ()
+    cells = linked_cells(visit, node, palette(By.NAMESPACE, ()), {}) if node else ()
     return {
         "cards": [
             [f"{cell.name} · {cell.words}", *([cell.state.text] if cell.state else [])]

@@ -12,11 +12,13 @@ from gpupool.console.pages.pods import pod_state
 from gpupool.console.pages.resize import resize_action
 from gpupool.console.parts.cells import Age, Cell, Level, Link, State, Text
 from gpupool.console.parts.table import RowAction
+from gpupool.console.past import Past, past_of_cards, past_of_pod
 from gpupool.console.rows.pods import PodRow, pod_row
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate
 from gpupool.core.gpu import CardHealth
 from gpupool.core.readings import CardReading
+from gpupool.history.series import Kind
 from kubeclient.resources import PODS
 
 
@@ -29,6 +31,7 @@ class Panel:
     sentence: str
     facts: tuple[tuple[str, Cell], ...] = ()
     actions: tuple[RowAction, ...] = ()
+    past: Past | None = None
 
 
 async def panel_of(visit: Visit, found: Overview) -> Panel | None:
@@ -61,6 +64,7 @@ async def _card(visit: Visit, found: Overview, uuid: str, close: str) -> Panel:
         sentence=_card_sentence(t, view),
         facts=_card_facts(visit, node, view, read),
         actions=card_actions(visit, node.name, view, await visit.lacks(*card_rights(visit))),
+        past=await past_of_cards(visit, Kind.CARD, uuid, ("map",)),
     )
 
 
@@ -134,6 +138,7 @@ async def _pod(visit: Visit, found: Overview, key: PodKey, close: str) -> Panel:
         sentence=pod_sentence(t, row),
         facts=_pod_facts(visit, row),
         actions=(*await resize_action(visit, row), *await pod_looks(visit, row)),
+        past=await past_of_pod(visit, row, ("map",)),
     )
 
 

@@ -1,6 +1,10 @@
 """One node: its cards and who is on them, pods, labels, taints, conditions, events, YAML."""
 
+from collections.abc import Mapping
+
+from gpupool.console.card_cells import CardCell
 from gpupool.console.card_links import linked_cells
+from gpupool.console.colours import By, palette
 from gpupool.console.gpus import NodeView
 from gpupool.console.pages import node_actions, node_drain, node_remove
 from gpupool.console.pages.edit import edit_button
@@ -9,6 +13,7 @@ from gpupool.console.pages.pods import pod_table
 from gpupool.console.parts.lines import taint_words
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.parts.table import RowAction, view
+from gpupool.console.past import Past, past_of_cards
 from gpupool.console.rights import Denied, Right
 from gpupool.console.rows.events import EventRow, event_row
 from gpupool.console.rows.node_use import NodeUse, node_use
@@ -17,6 +22,8 @@ from gpupool.console.rows.pods import PodRow, pod_row
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate
 from gpupool.console.yaml_view import yaml_of
+from gpupool.core.readings import CardReading
+from gpupool.history.series import Kind
 from kubeclient.resources import EVENTS, NODES, PODS
 
 _MOST_EVENTS = 30
@@ -42,7 +49,8 @@ async def _show(visit: Visit) -> Shown:
             "state": node_state(t, row),
             "gpus": gpus,
             "readings": read,
-            "cells_of_cards": linked_cells(visit, gpus, read, pods or ()) if gpus else (),
+            "past": await _past(visit, name, row),
+            "cells_of_cards": await _cells(visit, gpus, read, pods or []) if gpus else (),
             "pods": view(pod_table(visit), pods, {}) if pods is not None else None,
             "cpu": cpu_bar(row, use),
             "memory": memory_bar(row, use),
@@ -101,6 +109,20 @@ async def _gpus(visit: Visit, name: str) -> NodeView | None:
     except Denied:
         return None
     return next((node for node in found.nodes if node.name == name), None)
+
+
+async def _cells(
+    visit: Visit, gpus: NodeView, read: Mapping[str, CardReading], pods: list[PodRow]
+) -> tuple[CardCell, ...]:
+    colours = palette(By.NAMESPACE, (await visit.gpus()).nodes)
+    return linked_cells(visit, gpus, colours, read, pods)
+
+
+async def _past(visit: Visit, name: str, row: NodeRow) -> Past | None:
+    """None: it has no cards."""
+    if not row.cards:
+        return None
+    return await past_of_cards(visit, Kind.NODE, name, ("nodes", name))
 
 
 async def _pods(visit: Visit, name: str) -> list[PodRow] | None:

@@ -1,8 +1,10 @@
 """Overview: how the cluster is, what its cards do, who waits, and what went wrong lately."""
 
 from gpupool.console.card_links import linked_cells
+from gpupool.console.colours import By, palette
 from gpupool.console.gpus import Totals, all_used_mib
 from gpupool.console.parts.page import Page, Shown
+from gpupool.console.past import past_of_cards
 from gpupool.console.rights import Denied
 from gpupool.console.rows.events import EventRow, event_row
 from gpupool.console.rows.nodes import NodeRow, node_row
@@ -10,6 +12,7 @@ from gpupool.console.rows.pods import PodRow, pod_row
 from gpupool.console.sight import MOST_NODES_READ
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate
+from gpupool.history.series import Kind
 from kubeclient.resources import EVENTS, NODES, PODS
 
 _MOST_WAITING = 8
@@ -25,6 +28,7 @@ async def _show(visit: Visit) -> Shown:
     waiting = sorted((pod for pod in pods if pod.waits), key=lambda pod: pod.created)
     read = await visit.readings(frozenset(node.name for node in found.nodes[:MOST_NODES_READ]))
     used_mib = all_used_mib(found, read)
+    colours = palette(By.NAMESPACE, found.nodes)
     return Shown(
         title=t("Overview"),
         sentence=_sentence(t, nodes, found.totals, len(waiting)),
@@ -41,7 +45,11 @@ async def _show(visit: Visit) -> Shown:
             "waiting_all": len(waiting),
             "used_gib": None if used_mib is None else used_mib / 1024,
             "events": await _warnings(visit),
-            "gpus": [(node, linked_cells(visit, node, read)) for node in found.nodes[:_MOST_NODES]],
+            "past": await past_of_cards(visit, Kind.CLUSTER, "", ("overview",)),
+            "gpus": [
+                (node, linked_cells(visit, node, colours, read))
+                for node in found.nodes[:_MOST_NODES]
+            ],
         },
     )
 

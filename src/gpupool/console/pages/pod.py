@@ -12,6 +12,7 @@ from gpupool.console.pages.pod_places import found_pod, pod_crumbs
 from gpupool.console.pages.pods import pod_state, share_words
 from gpupool.console.pages.resize import RESIZE, resize_action
 from gpupool.console.parts.page import Page, Shown
+from gpupool.console.past import past_of_pod
 from gpupool.console.rights import Denied, Right
 from gpupool.console.rows.pods import PodRow, pod_row
 from gpupool.console.visit import Visit
@@ -62,6 +63,7 @@ async def _show(visit: Visit) -> Shown:
             "why": why,
             "asks": asked_words(t, row.asks),
             "used": _used(row, read),
+            "past": await past_of_pod(visit, row, ("pods", namespace, name)),
             "events": await events_of(visit, "Pod", name, namespace),
             "yaml": yaml_of(pod),
         },
