@@ -32,6 +32,8 @@ PAGES = (
     "/cronjobs",
     "/configmaps",
     "/secrets",
+    "/create?sample=job",
+    "/create/form",
     "/waiting",
     "/events",
     "/search?q=f",

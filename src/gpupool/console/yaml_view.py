@@ -16,7 +16,11 @@ _OF_THE_SERVER = (
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Texts of several lines are written as such, so that they can be read and edited."""
+    """Texts of several lines are written as such, so that they can be read and edited; and what is
+    there twice is written twice."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
 
 
 def _text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:

@@ -20,6 +20,9 @@ ANNOTATION_TAGS = "node.gpupool.io/tags"
 ANNOTATION_ADDRESS = "gpupool.io/address"
 
 # Resources of GPUs. The last one is legacy: admission rewrites it to whole cards.
+# Templates that visitors of the console keep, in each namespace.
+CONFIG_MAP_TEMPLATES = "gpupool-console-templates"
+
 RESOURCE_GPU = "nvidia.com/gpu"
 RESOURCE_GPU_MEM = "aliyun.com/gpu-mem"
 RESOURCE_GPU_PERCENT = "aliyun.com/gpu-core.percentage"

@@ -9,6 +9,7 @@ from gpupool.console.pages import (
     clusters,
     configuration,
     create,
+    create_form,
     edit,
     events,
     map_heat,
@@ -55,6 +56,7 @@ PAGES: tuple[Page, ...] = (
 )
 ACTIONS: tuple[Action, ...] = (
     *create.ACTIONS,
+    *create_form.ACTIONS,
     *edit.ACTIONS,
     *cluster_actions.ACTIONS,
     *pool_actions.ACTIONS,

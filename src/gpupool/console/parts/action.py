@@ -7,6 +7,7 @@ written without its rights.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpupool.console.diffs import DiffLine
 from gpupool.console.parts.form import Field
@@ -26,6 +27,7 @@ class Question:
     typed_name: str = ""  # has to be typed before the button works
     diff: tuple[DiffLine, ...] = ()  # what it would change
     command: str = ""  # the same with kubectl
+    more: Mapping[str, Any] = field(default_factory=dict)  # for a template of its own
     cancel: str = ""  # where "Cancel" leads on a page of its own
     extra: Mapping[str, object] = field(default_factory=dict)  # for a template of its own
 

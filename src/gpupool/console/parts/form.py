@@ -8,6 +8,7 @@ from enum import StrEnum
 class FieldKind(StrEnum):
     TEXT = "text"
     NUMBER = "number"
+    RANGE = "range"  # a number, chosen with a slider
     CHOICE = "choice"
     CHECK = "check"
     LINES = "lines"  # several lines of text
@@ -82,7 +83,7 @@ def _complaint(field: Field, text: str) -> str:
         return Complaint.MISSING if field.is_required else ""
     if len(text) > field.longest:
         return Complaint.TOO_LONG
-    if field.kind is FieldKind.NUMBER and not _is_within(field, text):
+    if field.kind in (FieldKind.NUMBER, FieldKind.RANGE) and not _is_within(field, text):
         return Complaint.NOT_A_NUMBER
     if field.kind is FieldKind.CHOICE and text not in dict(field.choices):
         return Complaint.NOT_OFFERED

@@ -1,9 +1,11 @@
 // Starts what makes pages live and quick. Every page works without it.
 import { followPage } from "./live.js";
 import { startEditors } from "./editor.js";
+import { nameWhatIsCreated } from "./create.js";
 import { watchDialogues } from "./dialogue.js";
 import { watchCopying, watchFilters, watchKeys, watchSwitch } from "./frame.js";
 import { watchHeat } from "./heat.js";
+import { watchPreview } from "./preview.js";
 import { followLog } from "./log.js";
 import { watchPanel } from "./panel.js";
 import { openTerminal } from "./terminal.js";
@@ -13,6 +15,8 @@ import { keepTimes } from "./times.js";
 
 watchDialogues();
 startEditors();
+nameWhatIsCreated();
+watchPreview();
 watchFilters();
 watchCopying();
 watchKeys();

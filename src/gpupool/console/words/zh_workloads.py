@@ -102,4 +102,46 @@ WORDS = {
     "{name} is paused: resume it first.": "{name} 已暂停，请先恢复。",
     "{name} goes back to revision {number}.": "{name} 正在回滚到版本 {number}。",
     "revision {number} of {name}": "{name} 的版本 {number}",
+    # creating
+    "Create {what}": "创建 {what}",
+    "To begin with": "空白模板",
+    "Your templates": "我的模板",
+    "Name of the template": "模板名称",
+    "Keep as a template": "另存为模板",
+    "Wanted letters, digits, hyphens, dots: at most 63 of them.": (
+        "只能使用字母、数字、连字符和点，最多 63 个。"
+    ),
+    "Template {name} is kept in namespace {namespace}.": (
+        "模板 {name} 已保存到命名空间 {namespace}。"
+    ),
+    "Delete template {name}": "删除模板 {name}",
+    "What was made from it stays.": "用它创建的对象不受影响。",
+    "Template {name} is deleted.": "模板 {name} 已删除。",
+    # creating by a form
+    "Create by a form": "使用表单创建",
+    "none": "无",
+    "a share of a card": "一张卡的显存份额",
+    "whole cards": "整卡",
+    "no card": "不使用 GPU 卡",
+    "Command": "启动命令",
+    "Empty: that of the image.": "留空则使用镜像的命令。",
+    "Share, in GiB": "显存份额（GiB）",
+    "Whole cards": "整卡数量",
+    "any": "任意",
+    "Environment": "环境变量",
+    "Service": "服务",
+    "{name} is created.": "{name} 已创建。",
+    "To see where it fits, you need the right to see all nodes and pods.": (
+        "要查看可以放置的位置，需要查看全部节点和容器组的权限。"
+    ),
+    "The API server refuses such a pod: {why}": "API Server 拒绝这样的容器组：{why}",
+    "Fits on no node right now. {why}": "目前没有节点可以容纳。{why}",
+    "Fits on {fits} of {all} nodes right now.": "目前 {all} 个节点中有 {fits} 个可以容纳。",
+    "One would go to {node}, card {cards}.": "一个容器组将调度到 {node}，GPU 卡 {cards}。",
+    "One would go to {node}.": "一个容器组将调度到 {node}。",
+    "Go on in the editor": "在编辑器中继续",
+    "Show what it makes": "查看将要创建的内容",
+    "Name the ports of the container by numbers.": "请用数字填写容器端口。",
+    "A service needs a port.": "服务需要端口。",
+    "It cannot be split into words: {why}": "无法拆分命令：{why}",
 }

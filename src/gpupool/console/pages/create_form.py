@@ -1,0 +1,154 @@
+"""Create by a form: a workload with GPUs, and what fits where while the form is filled in."""
+
+from collections.abc import Mapping
+
+from gpupool.console.fitting import Fit, fit_of, tried_pod
+from gpupool.console.parts.action import Action, Checked, Done, Question
+from gpupool.console.parts.form import Field, FieldKind
+from gpupool.console.rights import Denied, Right
+from gpupool.console.visit import Visit
+from gpupool.console.words import Translate
+from gpupool.console.workload_manifest import (
+    KINDS,
+    NONE,
+    SHARE,
+    WHOLE,
+    objects_of_form,
+    yaml_of_objects,
+)
+from kubeclient.errors import KubeError, Refused
+from kubeclient.objects import Obj
+from kubeclient.resources import SERVICES
+
+_MOST_REPLICAS = 10_000
+_MOST_CARDS = 64
+_UNITS = 32  # GiB of the largest card, if nobody knows
+_DRY = {"dryRun": "All"}
+
+
+def _rights(_: Visit) -> tuple[Right, ...]:
+    """None: they depend on what is chosen, and the API server says so."""
+    return ()
+
+
+async def _ask(visit: Visit) -> Question:
+    t = visit.t
+    return Question(
+        title=t("Create by a form"),
+        button=t("Create"),
+        fields=(
+            *_program_fields(visit),
+            *await _card_fields(visit),
+            *_network_fields(t),
+            Field("step", "", FieldKind.HIDDEN),
+        ),
+        command="kubectl apply -f FILE",
+        cancel=visit.link("create", namespace=visit.namespace),
+    )
+
+
+def _program_fields(visit: Visit) -> tuple[Field, ...]:
+    t, namespace = visit.t, visit.namespace or "default"
+    kinds = tuple((kind, kind) for kind in KINDS)
+    return (
+        Field("name", t("Name"), value="my-app", is_required=True, longest=52),
+        Field("kind", t("Kind"), FieldKind.CHOICE, value="Deployment", choices=kinds),
+        Field("namespace", t("Namespace"), value=namespace, is_required=True, longest=63),
+        Field("image", t("Image"), value="busybox", is_required=True, longest=512),
+        Field("command", t("Command"), help=t("Empty: that of the image."), longest=8_000),
+        Field(
+            "replicas",
+            t("Pods wanted"),
+            FieldKind.NUMBER,
+            value="1",
+            is_required=True,
+            least=0,
+            most=_MOST_REPLICAS,
+        ),
+    )
+
+
+async def _card_fields(visit: Visit) -> tuple[Field, ...]:
+    t = visit.t
+    units, pools = await _cards(visit)
+    gpus = ((SHARE, t("a share of a card")), (WHOLE, t("whole cards")), (NONE, t("no card")))
+    offered = (("", t("any")), *((each, each) for each in pools))
+    first = str(min(3, units))
+    return (
+        Field("gpu", t("Cards"), FieldKind.CHOICE, value=SHARE, choices=gpus),
+        Field("units", t("Share, in GiB"), FieldKind.RANGE, value=first, least=1, most=units),
+        Field("cards", t("Whole cards"), FieldKind.NUMBER, value="1", least=1, most=_MOST_CARDS),
+        Field("pool", t("Node pool"), FieldKind.CHOICE, choices=offered),
+    )
+
+
+def _network_fields(t: Translate) -> tuple[Field, ...]:
+    ports = t("One in a line: 80, or 80:8888 if the pods have another one, 53/UDP, 80 http")
+    pairs = t("One in a line: key=value")
+    kinds = ((kind, kind) for kind in ("LoadBalancer", "NodePort", "ClusterIP"))
+    return (
+        Field("ports", t("Ports"), FieldKind.LINES, ports, longest=8_000, rows=2),
+        Field("env", t("Environment"), FieldKind.LINES, pairs, longest=64_000, rows=2),
+        Field("service", t("Service"), FieldKind.CHOICE, choices=(("", t("none")), *kinds)),
+    )
+
+
+async def _cards(visit: Visit) -> tuple[int, list[str]]:
+    """GiB of the largest card, and the pools with cards."""
+    try:
+        nodes = (await visit.gpus()).nodes
+    except Denied:
+        return _UNITS, []
+    units = [view.card.units for node in nodes for view in node.cards]
+    return max(1, *units) if units else _UNITS, sorted({node.pool for node in nodes if node.pool})
+
+
+async def _do(visit: Visit, values: Mapping[str, str]) -> Done | Checked:
+    t = visit.t
+    objects = objects_of_form(t, values)
+    if values["step"] == "preview":
+        text = yaml_of_objects(objects)
+        made = ", ".join(f"1 {each['kind']}" for each in objects)
+        words = await _fit_words(visit, objects[0])
+        return Checked(words, {"yaml": text, "made": made}, {"step": ""})
+    for query in (_DRY, {}):  # all are tried first, so that a mistake leaves nothing half made
+        for each in objects:
+            resource = KINDS.get(each["kind"], SERVICES)
+            await visit.kube.create(resource, each, query=query)
+    page = KINDS[values["kind"]].plural
+    return Done(
+        visit.link(page, values["namespace"], values["name"]),
+        t("{name} is created.", name=values["name"]),
+    )
+
+
+async def _fit_words(visit: Visit, workload: Obj) -> str:
+    t, template = visit.t, workload["spec"]["template"]
+    try:
+        pod = await tried_pod(visit.kube, template, workload["metadata"]["namespace"])
+        fit = fit_of(await visit.model(), pod)
+    except Denied:
+        return t("To see where it fits, you need the right to see all nodes and pods.")
+    except Refused as refused:
+        if refused.code == 401:
+            raise
+        return t("The API server refuses such a pod: {why}", why=refused)
+    except KubeError as error:
+        return str(error)
+    return _said(visit, fit)
+
+
+def _said(visit: Visit, fit: Fit) -> str:
+    t = visit.t
+    if not fit.fits:
+        return t("Fits on no node right now. {why}", why=fit.why)
+    words = t("Fits on {fits} of {all} nodes right now.", fits=fit.fits, all=fit.nodes)
+    cards = ", ".join(map(str, fit.cards))
+    if cards:
+        return f"{words} " + t(
+            "One would go to {node}, card {cards}.", node=fit.named[0], cards=cards
+        )
+    return f"{words} " + t("One would go to {node}.", node=fit.named[0])
+
+
+ACTIONS = (Action("create/form", "create", _rights, _ask, _do, template="create_form.html"),)
