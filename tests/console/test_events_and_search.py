@@ -12,13 +12,12 @@ def visit() -> Visit:
     return Visit(session, "training", translator(ENGLISH), {}, {}, {})
 
 
-def test_an_object_is_shown_on_its_page_or_in_its_list() -> None:
+def test_an_object_is_shown_on_its_page() -> None:
     assert address_of(visit(), "Pod", "a", "web-0") == "/clusters/training/pods/a/web-0"
     assert address_of(visit(), "Node", "", "n1") == "/clusters/training/nodes/n1"
-    assert address_of(visit(), "Service", "a", "web") == (
-        "/clusters/training/services?namespace=a&q=web"
-    )
-    assert address_of(visit(), "Secret", "a", "web") == ""
+    assert address_of(visit(), "Secret", "a", "web") == "/clusters/training/secrets/a/web"
+    assert address_of(visit(), "NodePool", "", "cgpu") == "/clusters/training/pools/cgpu"
+    assert address_of(visit(), "Lease", "a", "web") == ""
 
 
 def test_names_in_addresses_lead_nowhere_else() -> None:

@@ -1,4 +1,4 @@
-"""Where the console shows an object: its own page, or the list in which it stands."""
+"""Where the console shows an object: its own page."""
 
 from gpupool.console.visit import Visit
 
@@ -14,8 +14,6 @@ _PAGES = {
     "Secret": "secrets",
     "Service": "services",
 }
-# Kinds without a page of their own, and their lists.
-_LISTS = {"Service": "services"}
 
 
 def address_of(visit: Visit, kind: str, namespace: str, name: str) -> str:
@@ -26,4 +24,4 @@ def address_of(visit: Visit, kind: str, namespace: str, name: str) -> str:
         return visit.link("nodes", name)
     if kind == "NodePool":
         return visit.link("pools", name)
-    return visit.link(_LISTS[kind], namespace=namespace, q=name) if kind in _LISTS else ""
+    return ""

@@ -9,6 +9,12 @@ export function nameWhatIsCreated() {
     button.textContent = what ? button.dataset.creates.replace("{what}", what) : button.dataset.plain;
   };
   area.addEventListener("input", renew);
+  // In the field for its name, Enter keeps the template. It must not create anything.
+  document.getElementById("field-keep")?.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    document.querySelector("button[value=keep]").click();
+  });
   renew(); // somebody may have typed before this ran
 }
 
