@@ -61,7 +61,7 @@ def _measure(where: Environment, cluster: Cluster, driver: Path) -> dict[str, An
     uuids = [card.uuid for card in read_cards(files)]
     plugins = node_disk(cluster.directory / "pods", _NODE) / DEVICE_PLUGINS
     flags = ["--node", _NODE, "--plugins", str(plugins), "--simulated", str(files.state)]
-    flags += ["--metrics-port", "0", "--kubeconfig", str(cluster.kubeconfig)]
+    flags += ["--metrics-port", "0", "--way", "runtime", "--kubeconfig", str(cluster.kubeconfig)]
     with _running([str(where.path / "bin" / "gpupool"), "agent", *flags], where) as pid:
         _ask(cluster, lambda kube: kube.patch(NODES.path(name=_NODE), _SHARED))
         idle = _after(lambda: _units(cluster) == CARDS * UNITS, "the node's units", pid)

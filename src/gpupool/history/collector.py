@@ -8,10 +8,12 @@ import asyncio
 import logging
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from gpupool.contract.names import AGENT_NAMESPACE
+from gpupool.core.readings import CardReading
 from gpupool.history.accounts import entries
 from gpupool.history.facts import Held, Moment, NodeFacts, node_facts, pod_facts
 from gpupool.history.store import Store
@@ -64,14 +66,25 @@ class Watched:
         return [each for held in self._pods.values() for each in held if each.until_ms is None]
 
     def moment(self, at_s: float, read: Readings) -> Moment:
-        found = read.by_node
         return Moment(
             int(at_s * 1000),
             dict(self.nodes),
             {(each.uid, each.container): each for held in self._pods.values() for each in held},
-            {card.uuid: card for each in found.values() for card in each.cards},
-            {name: each.taken_at_s for name, each in found.items()},
+            self._told(read),
+            {name: each.taken_at_s for name, each in read.by_node.items()},
         )
+
+    def _told(self, read: Readings) -> dict[str, CardReading]:
+        """What agents tell of the cards of their own nodes, by uuid. An agent of a node that was
+        taken over must not make pods of other nodes idle: a card that two nodes have is unknown."""
+        owners = Counter(uuid for node in self.nodes.values() for uuid in node.cards)
+        return {
+            card.uuid: card
+            for name, told in read.by_node.items()
+            if (node := self.nodes.get(name)) is not None
+            for card in told.cards
+            if card.uuid in node.cards and owners[card.uuid] == 1
+        }
 
 
 async def collect(
