@@ -1,5 +1,6 @@
 """Reports for people and programs: figures, advice, CSV and a page that stands alone."""
 
+import shlex
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -75,6 +76,18 @@ def test_advice_names_what_would_do_and_the_command() -> None:
     alone = replace(SERIES, info={**INFO, "workload": "Pod/trainer-x"})
     [advice] = advices([(alone, TOLD)])
     assert advice.command == "gpupool resize trainer-x -n research -c main --gpu-mem 4"
+
+
+def test_nobody_puts_words_of_his_own_into_a_command_that_others_paste() -> None:
+    """Nothing checks the owner that a pod names: it may be any text."""
+    forged = replace(SERIES, info={**INFO, "workload": "Deployment; rm -rf ~ #/x$(evil)"})
+    [advice] = advices([(forged, TOLD)])
+    words = shlex.split(advice.command)
+    assert words[:6] == ["kubectl", "-n", "research", "set", "resources", words[5]]
+    assert words[5] == "deployment; rm -rf ~ #/x$(evil)"
+    alone = replace(SERIES, name="research/-x/main", info={**INFO, "workload": "Pod/a b"})
+    [advice] = advices([(alone, TOLD)])
+    assert "'a b'" in advice.command
 
 
 @pytest.mark.parametrize(

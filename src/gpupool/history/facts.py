@@ -119,7 +119,7 @@ def workload_of(pod: Obj) -> str:
     owner = next((o for o in metadata.get("ownerReferences") or () if o.get("controller")), None)
     if owner is None:
         return f"Pod/{metadata['name']}"
-    kind, name = str(owner.get("kind", "")), str(owner.get("name", ""))
+    kind, name = _plain(owner.get("kind", "")), _plain(owner.get("name", ""))
     suffix = (metadata.get("labels") or {}).get(_HASH, "")
     if kind == "ReplicaSet" and suffix and name.endswith(f"-{suffix}"):
         return f"Deployment/{name.removesuffix(f'-{suffix}')}"
@@ -129,9 +129,15 @@ def workload_of(pod: Obj) -> str:
 def user_of(metadata: Obj) -> str:
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     for key in USER_KEYS:
-        if found := annotations.get(key) or labels.get(key):
-            return str(found)[:253]
+        if found := _plain(annotations.get(key) or labels.get(key) or ""):
+            return found
     return ""
+
+
+def _plain(text: object) -> str:
+    """Anybody may write anything there. It is printed in terminals, tables and spreadsheets: no
+    control characters, line breaks, or letters that turn the direction of others."""
+    return "".join(each if each.isprintable() else " " for each in str(text)[:253]).strip()
 
 
 def use_of(card: CardReading | None, held: Held) -> ContainerUse | None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from gpupool.history.samples import Sample
 from gpupool.history.series import Series
@@ -83,9 +84,11 @@ class Advice:
         kind, _, name = self.workload.partition("/")
         if kind == "Pod":
             where = f"-n {self.namespace} -c {self.container}"
-            return f"gpupool resize {name} {where} --gpu-mem {self.units}"
+            return f"gpupool resize {quote(name)} {where} --gpu-mem {self.units}"
+        # Nothing checks what a pod says of its owner, and people paste this.
+        what = quote(f"{kind.lower()}/{name}")
         return (
-            f"kubectl -n {self.namespace} set resources {kind.lower()}/{name} -c {self.container} "
+            f"kubectl -n {self.namespace} set resources {what} -c {self.container} "
             f"--limits=aliyun.com/gpu-mem={self.units}"
         )
 
