@@ -10,8 +10,10 @@ from gpupool.contract.allocation import (
     allocation_annotations,
     allocation_of,
     allocation_text,
+    pod_allocation,
 )
 from gpupool.core.gpu import Allocation, Card, CardShare, ContainerGpus, Isolation, limit_mib
+from kubeclient.objects import Obj
 
 V100 = Card(0, "GPU-a", "Tesla V100-SXM2-16GB", 16130)
 SHARE = CardShare("GPU-a", 0, units=3, memory_mib=3226, card_units=15)
@@ -139,3 +141,20 @@ def test_of_shares_that_differ_the_hook_gets_the_smallest_and_the_largest() -> N
     found = allocation_annotations(Allocation((gpus,)), now_ns=7)
     assert found["memory-request.gpupool.io/main"] == "3226"
     assert found["memory-limit.gpupool.io/main"] == "4000"
+
+
+def _pod(text: str) -> Obj:
+    return {"metadata": {"annotations": {"gpupool.io/allocation": text}}}
+
+
+def test_a_pod_is_read_once_as_long_as_its_allocation_stays_the_same() -> None:
+    def allocation(name: str) -> Allocation:
+        return Allocation((ContainerGpus(name, (SHARE,), Isolation.LIMIT),))
+
+    first, second = allocation_text(allocation("a")), allocation_text(allocation("b"))
+    assert pod_allocation(_pod(first)) is pod_allocation(_pod(first))
+    assert pod_allocation(_pod(second)) == allocation("b")
+    assert pod_allocation(_pod("no document")) == Allocation()
+    long = allocation_text(allocation("c")) + " " * 5000
+    assert pod_allocation(_pod(long)) == allocation("c")
+    assert pod_allocation(_pod(long)) is not pod_allocation(_pod(long))  # anybody may write it

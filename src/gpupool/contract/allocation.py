@@ -6,6 +6,8 @@ container's environment or limit file. They have one key per container, each in 
 own, because a container name may be as long as the name part of a key.
 """
 
+import functools
+
 import msgspec
 
 from gpupool.contract.documents import CardUuid, Mib, Number, Percent, Units, document_of
@@ -30,6 +32,7 @@ from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from kubeclient.objects import Obj
 
 VERSION = 1
+_SHORT = 4096  # longer texts are not kept in memory: anybody may have written them
 UNLIMITED = "unlimited\n"  # content of the limit file that turns the limiter off
 
 
@@ -182,10 +185,20 @@ def _check(document: _Document | _Versioned) -> None:
 def pod_allocation(pod: Obj) -> Allocation:
     """What the pod's annotation tells. Whoever gives out cards asks `held_allocation`."""
     text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATION)
+    if not text:
+        return Allocation()
+    return _read_once(text) if len(text) <= _SHORT else _read(text)
+
+
+def _read(text: str) -> Allocation:
     try:
-        return allocation_of(text) if text else Allocation()
+        return allocation_of(text)
     except BadAllocation:
         return Allocation()
+
+
+# An agent looks at all pods of its node several times in a few seconds.
+_read_once = functools.lru_cache(maxsize=512)(_read)
 
 
 _VERSION_DECODER = msgspec.json.Decoder(_Versioned)
