@@ -255,6 +255,11 @@ def test_the_chart_gives_no_such_right_by_default() -> None:
     assert "--idle-scale-to-zero" not in warns
 
 
+def test_the_namespace_of_the_release_is_always_left_alone() -> None:
+    nobody = ("--set", "history.idlePolicy.exceptNamespaces=null")
+    assert "--idle-except=kube-system" in rendered("second-scheduler", *ON, *nobody)
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
