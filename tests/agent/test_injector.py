@@ -1,11 +1,17 @@
 """What the agent answers when the container runtime asks about a container."""
 
+import asyncio
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gpupool.agent.injector import HOLD_BACK, Injector
+from gpupool.agent.injection import Injection
+from gpupool.agent.injector import Injector
+from gpupool.agent.plugin import HOLD_BACK
 from gpupool.agent.wall_plan import Shares
 from gpupool.agent.walls import WallRefused
 from gpupool.contract.allocation import allocation_text
@@ -207,3 +213,23 @@ async def test_a_container_that_the_driver_does_not_hold_does_not_start() -> Non
 
 def test_the_mount_that_holds_back_is_of_something_that_every_node_has() -> None:
     assert Path(HOLD_BACK.host_path).exists()
+
+
+def test_an_agent_that_is_no_plugin_does_not_load_the_messages_of_nri() -> None:
+    """Each agent would keep them in memory, on every node."""
+    shows = "import gpupool.agent.run, sys; print('kubeclient.nri.messages' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", shows], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+async def test_a_plugin_without_a_runtime_says_so_and_tries_again(tmp_path: Path) -> None:
+    wall: Any = None  # nobody asks for it
+    injection = Injection("n", tmp_path / "nri.sock", Specs(()), tuple, wall, lambda: None)
+    running = asyncio.create_task(injection.run())
+    async with asyncio.timeout(60):
+        while "not connected yet" in injection.problem(0.0):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert "nri.sock" in injection.problem(0.0)
+    assert not running.done()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -9,16 +9,18 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gpupool.agent.injector import DriverWall, Injector
 from gpupool.hardware.cdi import Specs
 from kubeclient.kubeletapi.messages import Mount
-from kubeclient.nri.plugin import Disconnected, Name, run_plugin
+
+if TYPE_CHECKING:
+    from gpupool.agent.injector import DriverWall
 
 log = logging.getLogger(__name__)
 
 # After all others, so that nobody changes what we have put in.
-_NAME = Name("gpupool", "95")
+_INDEX = "95"
 _PAUSES_S = (0.1, 0.5, 1.0, 2.0)  # between tries; the last one again and again
 _PATIENCE_S = 10.0  # a runtime that restarts is back by then
 
@@ -30,7 +32,7 @@ class Injection:
         socket: Path | None,
         specs: Specs,
         limiter: Callable[[], tuple[Mount, ...]],
-        wall: DriverWall,
+        wall: "DriverWall",
         changed: Callable[[], None],
     ) -> None:
         """`socket`: of the container runtime; None: the agent is no plugin of it."""
@@ -39,7 +41,7 @@ class Injection:
         self._is_asked = False
         self._lost_s: float | None = None  # when the connection ended; None: it was never there
         self._why = "not connected yet"
-        self._injector = Injector(node, specs, limiter, wall, self._told)
+        self._for_injector = (node, specs, limiter, wall)
 
     @property
     def is_there(self) -> bool:
@@ -60,10 +62,16 @@ class Injection:
     async def run(self) -> None:
         """Runs until cancelled. Connected also where another way is chosen: containers that were
         allocated before may still be held back."""
-        tries = 0
-        while self._socket is not None:
+        if self._socket is None:
+            return
+        # Most nodes have another way, and need not keep the messages of NRI in memory.
+        from gpupool.agent.injector import Injector
+        from kubeclient.nri.plugin import Disconnected, Name, run_plugin
+
+        injector, tries = Injector(*self._for_injector, self._told), 0
+        while True:
             try:
-                await run_plugin(self._socket, _NAME, self._injector)
+                await run_plugin(self._socket, Name("gpupool", _INDEX), injector)
             except Disconnected as error:
                 if str(error) != self._why:
                     log.warning("no connection to NRI", extra={"error": str(error)})

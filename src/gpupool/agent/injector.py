@@ -28,7 +28,6 @@ from kubeclient.kubeletapi.messages import Mount
 from kubeclient.nri import messages as nri
 from kubeclient.nri.plugin import Refused
 
-HOLD_BACK = Mount(HELD_BACK, "/dev/null", read_only=True)
 _TAKE_AWAY = nri.Mount(f"-{HELD_BACK}")
 _BIND = ("rbind", "rprivate")
 

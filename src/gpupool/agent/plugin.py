@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from gpupool.agent.devices import Offer
-from gpupool.contract.names import ENV_VISIBLE_DEVICES, VISIBLE_DEVICES_NONE
+from gpupool.contract.names import ENV_VISIBLE_DEVICES, HELD_BACK, VISIBLE_DEVICES_NONE
 from kubeclient.kubeletapi.errors import Refusal
 from kubeclient.kubeletapi.messages import (
     AllocateRequest,
@@ -28,6 +28,9 @@ from kubeclient.kubeletapi.messages import (
     PreStartContainerRequest,
     PreStartContainerResponse,
 )
+
+# Keeps a container from starting until the injector takes it away (injector.py).
+HOLD_BACK = Mount(HELD_BACK, "/dev/null", read_only=True)
 
 
 class ResourcePlugin:

@@ -30,7 +30,6 @@ from gpupool.agent.devices import RESOURCES, offers
 from gpupool.agent.endpoint import Pages, serve, serve_scrapers
 from gpupool.agent.holdings import Holdings, current_holdings
 from gpupool.agent.injection import Injection
-from gpupool.agent.injector import HOLD_BACK
 from gpupool.agent.isolation import NO_LIMITER, IsolationState, next_isolation
 from gpupool.agent.labels import card_labels, feature_labels, way_labels
 from gpupool.agent.limiter import Installed, LimiterPlace, install_limiter
@@ -47,7 +46,7 @@ from gpupool.agent.news import (
 )
 from gpupool.agent.node_events import NodeEvents
 from gpupool.agent.node_writes import NodeWriter, Wanted, problem_text, published_inventory
-from gpupool.agent.plugin import ResourcePlugin
+from gpupool.agent.plugin import HOLD_BACK, ResourcePlugin
 from gpupool.agent.registration import is_listened_to, keep_registered, remove_left_sockets
 from gpupool.agent.sampler import Sampler
 from gpupool.agent.settings import AgentSettings
