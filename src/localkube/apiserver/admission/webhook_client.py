@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 MAX_ANSWER_BYTES = 3 * 1024 * 1024
+# Twice what a client may send: a conversion gives a whole object back, and may add to it.
+_MAX_VALUES = 2 * MAX_VALUES
 _SHOWN_BYTES = 1024
 _HEADERS = {
     "Accept": "application/json, */*",
@@ -204,9 +206,9 @@ def _parsed(status: int, body: bytes) -> Any:
     if not 200 <= status < 300:
         raise NotReached(text or f"the server answered with the status code {status}")
     try:
-        return parse(body)
+        return parse(body, _MAX_VALUES)
     except TooManyValues:
-        raise NotReached(f"the answer has more than {MAX_VALUES} values") from None
+        raise NotReached(f"the answer has more than {_MAX_VALUES} values") from None
     except BadJson as error:
         raise NotReached(f"couldn't get version/kind; json parse error: {error}") from None
 

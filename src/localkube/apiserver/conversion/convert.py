@@ -7,7 +7,7 @@ kind cost one call for each change, as with the watch cache of kube-apiserver.
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -26,17 +26,19 @@ from localkube.apiserver.conversion.review import (
     review,
     review_version,
 )
+from localkube.apiserver.decode.weight import MAX_VALUES, most_values
 from localkube.apiserver.kinds import Kind
 from localkube.apiserver.schema.check import check
 from localkube.apiserver.schema.fast import is_clean
 from localkube.apiserver.schema.node import Schema
 from localkube.apiserver.schema.structural import compile_crd_version
 from localkube.apiserver.store.record import Record
-from localkube.apiserver.waiting import within_a_task
+from localkube.apiserver.waiting import Turns, within_a_task
 
 _TIMEOUT_S = 30  # of every conversion webhook of Kubernetes
 # Of one call. An answer may be three times as large (admission/webhook_client.py).
 _CALL_BYTES = 1024 * 1024
+_CALL_VALUES = MAX_VALUES // 2
 _KEPT = 2048
 
 _T = TypeVar("_T")
@@ -109,12 +111,15 @@ class Conversions:
         wanted = kind.api_version
         found = [webhook.known(record, wanted) or record for record in records]
         objects: dict[int, Obj] = {}
+        turns = Turns()
         for place, record in enumerate(found):
+            await turns.next()
             obj = record.obj()
             if obj["apiVersion"] != wanted:
                 objects[place] = obj
         converted = await self._all_converted(webhook, list(objects.values()), wanted)
         for place, obj in zip(objects, converted, strict=True):
+            await turns.next()
             made = msgspec.structs.replace(
                 found[place], labels=obj["metadata"].get("labels") or {}, body=orjson.dumps(obj)
             )
@@ -144,7 +149,7 @@ class Conversions:
         self, webhook: _Webhook, objects: Sequence[Obj], wanted: str
     ) -> list[Obj]:
         found: list[Obj] = []
-        for part in _parts(objects):
+        async for part in _parts(objects):
             found += await self._converted(webhook, part, wanted)
         return found
 
@@ -189,17 +194,19 @@ def _made(converted: list[Any], objects: list[Obj], wanted: str, schema: Schema)
     return made
 
 
-def _parts(objects: Iterable[Obj]) -> Iterator[list[Obj]]:
+async def _parts(objects: Iterable[Obj]) -> AsyncIterator[list[Obj]]:
     """Parts that one call can take, none of them empty."""
     part: list[Obj] = []
-    size = 0
+    size = values = 0
+    turns = Turns()
     for obj in objects:
-        length = len(orjson.dumps(obj))
-        if part and size + length > _CALL_BYTES:
+        await turns.next()
+        text = orjson.dumps(obj)
+        size, values = size + len(text), values + most_values(text)
+        if part and (size > _CALL_BYTES or values > _CALL_VALUES):
             yield part
-            part, size = [], 0
+            part, size, values = [], len(text), most_values(text)
         part.append(obj)
-        size += length
     if part:
         yield part
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from localkube.apiserver.decode.weight import is_deep, refuse_too_many
+from localkube.apiserver.decode.weight import MAX_VALUES, is_deep, refuse_too_many
 from localkube.apiserver.schema.strictness import Key
 
 MAX_DEPTH = 100
@@ -23,9 +23,9 @@ class BadJson(ValueError):
     """Says what is wrong, and where."""
 
 
-def parse(text: bytes) -> Any:
+def parse(text: bytes, most: int = MAX_VALUES) -> Any:
     """Raises BadJson, and TooManyValues before anything is parsed."""
-    refuse_too_many(text)
+    refuse_too_many(text, most)
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:

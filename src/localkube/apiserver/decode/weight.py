@@ -35,16 +35,16 @@ def is_long(body: bytes, media: str = "") -> bool:
         return True
     if body[:1] not in (b"{", b"["):  # YAML, whose values stand between line ends and blanks
         return True
-    return _most(body) > _SHORT_VALUES
+    return most_values(body) > _SHORT_VALUES
 
 
-def refuse_too_many(body: bytes) -> None:
+def refuse_too_many(body: bytes, most: int = MAX_VALUES) -> None:
     """Of JSON. Raises TooManyValues."""
-    if len(body) > MAX_VALUES and _most(body) > MAX_VALUES:
+    if len(body) > most and most_values(body) > most:
         found = 0
         for part in without_strings(body):
-            found += _most(part)
-            if found > MAX_VALUES:
+            found += most_values(part)
+            if found > most:
                 raise TooManyValues
 
 
@@ -78,11 +78,11 @@ def without_strings(body: bytes) -> Iterator[bytes]:
         inside ^= (len(pieces) - 1) % 2
 
 
-def _most(text: bytes) -> int:
+def most_values(text: bytes) -> int:
     """At least as many as there are values."""
     return text.count(b",") + text.count(b"{") + text.count(b"[")
 
 
 def at_most(value: object, limit: int) -> bool:
     """Of what was parsed: whether it surely has no more values than that."""
-    return _most(orjson.dumps(value)) <= limit
+    return most_values(orjson.dumps(value)) <= limit

@@ -133,8 +133,8 @@ HOSTILE: dict[str, tuple[Behave, str]] = {
     "closes at once": (_closes_at_once, "Server disconnected"),
     "answers with a bomb": (_bomb, "the answer is compressed (gzip)"),
     "answers with depth": (_deep, "exceeded max depth"),
-    "answers with many values": (_many_values, "more than 100000 values"),
-    "answers with many warnings": (_many_warnings, "more than 100000 values"),
+    "answers with many values": (_many_values, "more than 200000 values"),
+    "answers with many warnings": (_many_warnings, "more than 200000 values"),
     "answers with many operations": (_many_operations, "The allowed maximum operations"),
     "answers with a deep patch": (_deep_patch, "exceeded max depth"),
 }
