@@ -85,7 +85,7 @@ class World:
         for pod in pods:
             self.count += 1
             self.cluster.hold(pod, *found[pod.uid])
-            self.kept.backfilled(pod.uid)
+            self.kept.backfilled(pod.uid, POLICY)
             self.guessed[pod.uid] = self.now + self._guess()
             self.ending[pod.uid] = self.now + self.runs[self.count % len(self.runs)]
 
@@ -216,10 +216,27 @@ def test_a_pod_that_ends_in_time_uses_the_room_and_is_waited_for() -> None:
         small = decide(cluster, whole("small"), POLICY)
     assert isinstance(small, Placement)
     cluster.hold(whole("small"), *small)
-    kept.backfilled("small")
+    kept.backfilled("small", POLICY)
     (reservation,) = kept.all()
     assert reservation.seats[0].leaving == {"x", "small"}
     assert kept.still_holds("big", POLICY)
+
+
+def test_a_pod_beside_the_room_is_not_waited_for() -> None:
+    cluster = cluster_of(gpu_node(count=3))
+    kept = Reservations(cluster)
+    found = decide(cluster, whole("x"), POLICY)
+    assert isinstance(found, Placement)
+    cluster.hold(whole("x"), *found)
+    kept.consider([Waiting("big", (whole("big", 2),), 0)], POLICY, lambda *_: 10.0, now_s=0)
+    assert kept.all()[0].seats[0].leaving == frozenset()
+    cluster.release("x")
+    kept.gone("x")
+    beside = decide(cluster, whole("beside"), POLICY)
+    assert isinstance(beside, Placement)
+    cluster.hold(whole("beside"), *beside)
+    kept.backfilled("beside", POLICY)
+    assert kept.all()[0].seats[0].leaving == frozenset()
 
 
 def test_more_important_pods_use_the_room_at_any_time() -> None:

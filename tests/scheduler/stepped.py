@@ -27,6 +27,8 @@ async def with_answers(api: ModelApi, work: Coroutine[Any, Any, T], *fates: Fate
 
 
 class Stepped:
+    keeps_room = True  # for pods that have waited for long
+
     def __init__(self) -> None:
         self.api = ModelApi()
         self.now_s = 1.0
@@ -39,7 +41,12 @@ class Stepped:
         return self.scheduler.state
 
     def _new_scheduler(self) -> Scheduler:
-        settings = SchedulerSettings(POLICY, clock=lambda: self.now_s, may_act=lambda: self.leads)
+        settings = SchedulerSettings(
+            POLICY,
+            clock=lambda: self.now_s,
+            may_act=lambda: self.leads,
+            keeps_room=self.keeps_room,
+        )
         return Scheduler(Kube(self.api), settings)
 
     def fail_over(self) -> None:

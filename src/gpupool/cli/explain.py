@@ -126,7 +126,19 @@ async def _existing(kube: "Kube", state: "ClusterState", namespace: str, name: s
     if phase in ("Succeeded", "Failed"):
         return Answer("Pod", namespace, name, ENDED, message=phase)
     request = request_with_volumes(found, state.storage)
-    return _outlook(state, ("Pod", namespace, name), request, _hints(state, found))
+    hints = (*reserved_words(found), *_hints(state, found))
+    return _outlook(state, ("Pod", namespace, name), request, hints)
+
+
+def reserved_words(pod: "Obj") -> tuple[str, ...]:
+    """What the scheduler says of room that it keeps for the pod."""
+    from gpupool.scheduler.kept_room import RESERVED
+
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        words = str(condition.get("message") or "")
+        if condition.get("type") == "PodScheduled" and RESERVED in words:
+            return (words[words.index(RESERVED) :],)
+    return ()
 
 
 async def _planned(kube: "Kube", state: "ClusterState", template: "PodTemplate") -> "Answer":

@@ -66,6 +66,13 @@ def candidacy(
 )
 @click.option("--policy", default="", metavar="NAME", shell_complete=policies, help=POLICY_HELP)
 @click.option(
+    "--reservations",
+    type=click.Choice(["on", "off"]),
+    default="on",
+    show_default=True,
+    help="Keep freed room for pods with GPUs that have waited for long.",
+)
+@click.option(
     "--health-address",
     "health",
     default="127.0.0.1:10259",
@@ -103,6 +110,7 @@ def _run(
     *,
     names: tuple[str, ...],
     policy: str,
+    reservations: str,
     health: "Address | None",
     scrapers: "Address | None",
     **where: str,
@@ -111,7 +119,11 @@ def _run(
     from gpupool.scheduler.program import ProgramSettings, run_scheduler
 
     settings = ProgramSettings(
-        policy_named(policy), candidacy("scheduler", frozenset(names)), health, scrapers
+        policy_named(policy),
+        candidacy("scheduler", frozenset(names)),
+        health,
+        scrapers,
+        keeps_room=reservations == "on",
     )
 
     async def work(kube: "Kube") -> None:

@@ -145,6 +145,8 @@ VISIBLE_DEVICES_NONE = "void"  # for pods that bypassed admission: no card is vi
 LABEL_SEE_ALL_CARDS = "gpupool.io/see-all-cards"
 # On a pod: with "false", `gpupool defrag` does not move it.
 LABEL_MAY_MOVE = "gpupool.io/may-move"
+# On a pod: with "false", no room is kept for it, however long it waits.
+LABEL_KEEP_ROOM = "gpupool.io/keep-room"
 ENV_SIMULATED_STATE = "GPUPOOL_SIM_STATE"
 # On local nodes, of notebook images: "page" serves a plain page although JupyterLab is installed.
 ENV_NOTEBOOK = "GPUPOOL_NOTEBOOK"

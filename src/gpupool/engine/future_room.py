@@ -7,7 +7,8 @@ time that the new pod waits, for each of its cards, and the time that cards are 
 Nobody is evicted. Changes nothing.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from bisect import insort
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,16 +17,20 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, decide_on
 from gpupool.engine.explain import refusals
 from gpupool.engine.gang import size_of
+from gpupool.engine.likeness import likeness
 from gpupool.engine.node_state import CardState, Held, NodeState
 from gpupool.engine.policies.policy import Policy
 from gpupool.engine.trial import Trial, trial
 
 _NEVER = float("inf")
 _ALL = 2**62  # more than any card has
-_MOST_NODES = 64  # that are tried pod by pod, the most promising first
+_MOST_NODES = 16  # that are tried pod by pod, the most promising first
 # When a pod is expected to end, never before now, if it is one of so many that must have ended: the
 # last of many ends later than each of them usually does.
 Ends = Callable[[Held, int], float]
+
+
+_Promising = list[tuple[float, NodeState]]
 
 
 class Seat(NamedTuple):
@@ -61,9 +66,14 @@ def future_room(search: Search, pods: Sequence[PodRequest]) -> FutureRoom | None
     """All of the pods, or None."""
     seats: list[Seat] = []
     taken = set(search.spoken_for)
+    # By likeness, with one of these pods: members of a gang are mostly alike.
+    nodes: dict[Hashable, tuple[PodRequest, _Promising]] = {}
     with trial(search.cluster) as trying:
         for pod in sorted(pods, key=size_of, reverse=True):
-            seat = _seat(search, pod, taken)
+            alike = likeness(search.cluster, pod)
+            if alike not in nodes:
+                nodes[alike] = (pod, _promising(search, pod, taken))
+            seat = _seat(search, pod, taken, nodes[alike][1])
             if seat is None:
                 return None
             for uid in seat.leaving:
@@ -72,16 +82,30 @@ def future_room(search: Search, pods: Sequence[PodRequest]) -> FutureRoom | None
             # A member is no pod that ends soon: another member must not count on its room.
             taken.add(pod.uid)
             seats.append(seat)
+            for like, promising in nodes.values():
+                _look_again(search, like, taken, promising, seat.placement.node)
     return FutureRoom(tuple(seats))
 
 
-def _seat(search: Search, pod: PodRequest, taken: Collection[str]) -> Seat | None:
+def _look_again(
+    search: Search, pod: PodRequest, taken: Collection[str], nodes: _Promising, changed: str
+) -> None:
+    state = search.cluster.state(changed)
+    nodes[:] = [each for each in nodes if each[1] is not state]
+    earliest_s = _earliest_s(search, pod, state, taken) if state is not None else None
+    if state is not None and earliest_s is not None:
+        insort(nodes, (earliest_s, state), key=_soonest)
+
+
+def _seat(
+    search: Search, pod: PodRequest, taken: Collection[str], nodes: _Promising
+) -> Seat | None:
     now = decide(search.cluster, pod, search.policy)
     if isinstance(now, Placement):
         return Seat(pod, now, frozenset(), search.now_s)
     best: tuple[float, Seat] | None = None
     wanted = _cards_of(pod) or 1
-    for earliest_s, state in _promising(search, pod, taken)[:_MOST_NODES]:
+    for earliest_s, state in nodes[:_MOST_NODES]:
         if best is not None and wanted * (earliest_s - search.now_s) >= best[0]:
             break  # no later node can be better
         found = _on_node(search, pod, state, earliest_s, taken)
@@ -90,9 +114,7 @@ def _seat(search: Search, pod: PodRequest, taken: Collection[str]) -> Seat | Non
     return best[1] if best is not None else None
 
 
-def _promising(
-    search: Search, pod: PodRequest, taken: Collection[str]
-) -> list[tuple[float, NodeState]]:
+def _promising(search: Search, pod: PodRequest, taken: Collection[str]) -> _Promising:
     """Nodes that may take the pod when pods have left, with the earliest time, soonest first."""
     incurable: set[int] = set()
     for refused in refusals(search.cluster, pod):
@@ -106,8 +128,12 @@ def _promising(
         earliest_s = _earliest_s(search, pod, state, taken)
         if earliest_s is not None:
             found.append((earliest_s, state))
-    found.sort(key=lambda each: (each[0], each[1].index))
+    found.sort(key=_soonest)
     return found
+
+
+def _soonest(each: tuple[float, NodeState]) -> tuple[float, int]:
+    return (each[0], each[1].index)
 
 
 def _earliest_s(

@@ -26,8 +26,9 @@ from gpupool.engine.future_room import Ends, FutureRoom, Search, Seat, future_ro
 from gpupool.engine.policies.policy import Policy
 from gpupool.engine.trial import Trial, trial
 
-_NODES_EACH = 32  # so many nodes of the cluster for each pod that has a reservation
+_NODES_EACH = 64  # so many nodes of the cluster for each pod that has a reservation
 _MOST_MOVES = 3
+_MOST_HOPELESS = 4096
 _TIMES_USUAL = 1.5
 _LEAST_PATIENCE_S = 60.0
 _MOST_PATIENCE_S = 86_400.0
@@ -112,14 +113,21 @@ class Reservations:
         policy: Policy,
         ends: Ends,
         now_s: float,
+        searches: int = 1_000,
     ) -> list[Reservation]:
-        """New reservations. `due`: those that have waited for long, first come first."""
+        """New reservations. `due`: those that have waited for long, first come first.
+
+        `searches`: for at most so many of them room is looked for.
+        """
         made: list[Reservation] = []
         if now_s < self._look_again_s or self.is_full():
             return made
         for waiting, by_age in self._in_turn(due):
             if self._made and self._seats() + len(waiting.pods) > self.most():
                 break
+            if searches <= 0:
+                break
+            searches -= 1
             room = self._room(waiting, policy, ends, now_s)
             if room is not None:
                 made.append(self._make(waiting, room, now_s, by_age=by_age))
@@ -128,8 +136,13 @@ class Reservations:
                 self._look_again_s = now_s + _LEAST_PATIENCE_S
                 break
             else:
-                self._hopeless[waiting.key] = self._cluster.node_changes.position
+                self._give_up(waiting.key)
         return made
+
+    def _give_up(self, key: Hashable) -> None:
+        if len(self._hopeless) >= _MOST_HOPELESS:
+            self._hopeless.clear()
+        self._hopeless[key] = self._cluster.node_changes.position
 
     def is_full(self) -> bool:
         return self._seats() >= self.most()
@@ -269,46 +282,47 @@ class Reservations:
             if hold.uuid in rows
         )
 
-    def backfilled(self, uid: str) -> None:
-        """A held pod uses room that is kept for others. One of them waits for it as well."""
+    def backfilled(self, uid: str, policy: Policy) -> None:
+        """A pod is held from now on. A reservation whose room it uses waits for it as well."""
         held = self._cluster.held(uid)
         if held is None or uid in self._seat_of:
             return
         cards = {hold.uuid for hold in held.cards}
-        here = [
-            (len(cards & _cards_of(seat)), kept, at)
-            for kept in self._made.values()
-            for at, seat in enumerate(kept.seats)
-            if seat.placement.node == held.node
-        ]
-        if here:
-            _, kept, at = max(here, key=lambda each: each[0])
-            seat = kept.seats[at]
-            kept.seats[at] = seat._replace(leaving=seat.leaving | {uid})
-            self._keep(kept, at)
+        for kept in self.all():
+            here = [at for at, seat in enumerate(kept.seats) if seat.placement.node == held.node]
+            if here and not self.still_holds(kept.waiting.key, policy):
+                at = max(here, key=lambda at: len(cards & _cards_of(kept.seats[at])))
+                seat = kept.seats[at]
+                kept.seats[at] = seat._replace(leaving=seat.leaving | {uid})
+                self._keep(kept, at)
+                return
 
     # -- late ones ---------------------------------------------------------------------------
 
-    def move_late(self, policy: Policy, ends: Ends, now_s: float) -> None:
+    def move_late(self, policy: Policy, ends: Ends, now_s: float) -> bool:
         """A reservation that takes much longer than expected gets other room, where there is some
-        that will be free much sooner.
+        that will be free much sooner. Whether one did.
         """
+        moved = False
         for kept in self.all():
             if now_s < kept.look_s:
                 continue
             kept.look_s = now_s + max(_LEAST_PATIENCE_S, now_s - kept.made_s)
             if kept.moves < _MOST_MOVES:
-                self._move(kept, policy, ends, now_s)
+                moved |= self._move(kept, policy, ends, now_s)
+        return moved
 
-    def _move(self, kept: Reservation, policy: Policy, ends: Ends, now_s: float) -> None:
+    def _move(self, kept: Reservation, policy: Policy, ends: Ends, now_s: float) -> bool:
         held = [self._cluster.held(uid) for seat in kept.seats for uid in seat.leaving]
         left_s = max((ends(each, len(held)) for each in held if each), default=now_s) - now_s
         with self.own_room(kept.waiting.key):
             room = self._room(kept.waiting, policy, ends, now_s)
-        if room is not None and room.expected_s - now_s < left_s / 2:
-            self.drop(kept.waiting.key)
-            moved = self._make(kept.waiting, room, now_s, by_age=kept.by_age)
-            moved.moves = kept.moves + 1
+        if room is None or room.expected_s - now_s >= left_s / 2:
+            return False
+        self.drop(kept.waiting.key)
+        moved = self._make(kept.waiting, room, now_s, by_age=kept.by_age)
+        moved.moves = kept.moves + 1
+        return True
 
 
 def _cards_of(seat: Seat) -> set[str]:

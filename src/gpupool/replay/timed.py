@@ -87,15 +87,18 @@ def replay_timed(
     trace: Trace, policy: str, progress: Progress, *, reserves: bool = True
 ) -> TimedRecord:
     clock = _Clock(trace, policy, reserves=reserves)
+    arrived = 0  # pods, since the last progress
     for at, job in enumerate(clock.jobs):
         # One time after the other: waiting jobs are placed when room became free, not at the next
         # arrival.
         while clock.leaving and clock.leaving[0][0] <= job.arrives_s:
             clock.leave(clock.leaving[0][0])
         clock.arrive(at)
-        if at % _STEP == _STEP - 1:
-            progress(_STEP)
-    progress(len(clock.jobs) % _STEP)
+        arrived += len(job.members)
+        if arrived >= _STEP:
+            progress(arrived)
+            arrived = 0
+    progress(arrived)
     clock.record.last_arrival_s = clock.jobs[-1].arrives_s if clock.jobs else 0
     # Once no job waits, no more decisions follow.
     while clock.leaving and clock.queue:

@@ -119,7 +119,7 @@ class TimedStage:
         self.reservations.drop(job.members)
         for request in job.requests:
             self.cluster.hold(request, *found[request.uid])
-            self.reservations.backfilled(request.uid)
+            self.reservations.backfilled(request.uid, self.packing.policy)
             self._began[request.uid] = (kind_of(request), now)
         self.patience.placed(0, now - job.arrives_s)
         self.allocated_milli += job.gpu_milli

@@ -5,7 +5,7 @@ await, so that a decision sees either all of a change or nothing of it. They are
 a relist a mirror may report the same object twice.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from gpupool.contract.budgets import budget_of
@@ -22,6 +22,7 @@ from gpupool.engine.packing import Packing
 from gpupool.engine.policies.policy import Policy
 from gpupool.scheduler.findings import NOT_UNDERSTOOD, OVERCOMMITTED, Findings
 from gpupool.scheduler.groups import Group, Groups, Standing, group_of
+from gpupool.scheduler.kept_room import Job, KeptRoom, jobs_of
 from gpupool.scheduler.ledger import Ledger
 from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node, with_storage
 from gpupool.scheduler.preemption_claims import PreemptionClaims, Spared
@@ -48,6 +49,7 @@ class ClusterState:
         self.groups = Groups()
         self.preemption_claims = PreemptionClaims(self.cluster)
         self.spared = Spared()
+        self.kept_room = KeptRoom(self.cluster, clock)
         self.resizing = Resizing(changed)
         self.findings = Findings(changed)
         self.unread = UnreadAllocations(self.cluster, self.findings.unread)
@@ -187,6 +189,7 @@ class ClusterState:
         self._forget(request.uid)
         before, known = self.cluster.version, self.cluster.held(request.uid)
         holds = self.resizing.seen(pod, held_allocation(pod, request.gpus))
+        self.kept_room.began(request)
         if self.ledger.seen(request, node, holds):
             self._check(pod, node)
         self.unread.pod_seen(pod, holds)
@@ -252,6 +255,8 @@ class ClusterState:
             and (known.group, known.nominated) == (pod.group, pod.nominated)
         ):
             return
+        if known is not None:  # the room was chosen for what it asked for before
+            self.drop_kept_room(pod.uid)
         # Only if the request changed. Our own condition changes the pod too: if that activated the
         # pod, every report would cause a decision, and every decision a report.
         self.queue.add(
@@ -272,6 +277,7 @@ class ClusterState:
         released = self.ledger.gone(uid)
         # In the same step: between the two the room of the victim would be free for all.
         self.preemption_claims.victim_gone(uid, self._clock())
+        self.kept_room.gone(uid)
         if released:
             self.wake()
 
@@ -281,6 +287,7 @@ class ClusterState:
         if self.pending.pop(uid, None) is not None:
             self.on_forget(uid)
         self.drop_preemption_claim(uid)
+        self.drop_kept_room(uid)
 
     # -- the queue -------------------------------------------------------------------------
 
@@ -308,7 +315,8 @@ class ClusterState:
         self.queue.placed(pod.uid)
         claim = self.preemption_claims.get(pod.uid)
         self.preemption_claims.suspend(pod.uid)
-        if claim is not None and claim.placement.node != node:
+        dropped = self.kept_room.placed(pod, self.policy)
+        if dropped or (claim is not None and claim.placement.node != node):
             self.wake()
         else:
             self.queue.wake_dependent()
@@ -323,11 +331,38 @@ class ClusterState:
         if self.ledger.refused(uid):
             self.groups.decided(uid, Standing.WAITING)
             self.preemption_claims.resume(uid)
+            self.kept_room.unplaced(uid)
             self.wake()
 
     def drop_preemption_claim(self, uid: str) -> None:
         if self.preemption_claims.drop(uid):
             self.wake()
+
+    def drop_kept_room(self, uid: str) -> None:
+        if self.kept_room.drop(uid):
+            self.wake()
+
+    def give_up_kept_room(self) -> None:
+        self.kept_room.drop_all()
+        self.wake()
+
+    def keep_room(self) -> list[str]:
+        """Pods for which room is kept from now on."""
+        made, freed = self.kept_room.look(self._waiting_jobs, self.policy)
+        for uid in made:  # none is like it any more
+            self.queue.reshape(uid, self.pending[uid].shape(self.cluster))
+        if made or freed:
+            self.wake()
+        return made
+
+    def _waiting_jobs(self) -> Iterator[Job]:
+        """Those that fit nowhere, and for which nobody is being evicted."""
+        waiting = [
+            pod
+            for uid, pod in self.pending.items()
+            if self.queue.is_parked(uid) and uid not in self.preemption_claims and not pod.nominated
+        ]
+        yield from jobs_of(waiting, self.groups)
 
     def expire_preemption_claims(self) -> None:
         now_s = self._clock()

@@ -78,7 +78,7 @@ class Cycle:
     def _make_room(self, pod: Pending, no: Unschedulable) -> list[Write]:
         room = self.room.search(pod)
         if room is None:
-            self._park(pod, lambda: self._recent_words(pod, no))
+            self._park(pod, lambda: self._with_room(pod, self._recent_words(pod, no)))
             return []
         self.reports.waits(pod, lambda: _message(no))
         return [self.room.make([pod], room)]
@@ -97,6 +97,11 @@ class Cycle:
         words = self._words(pod, no)
         self.words[shape] = (version, now_s, words)
         return words
+
+    def _with_room(self, pod: Pending, words: str) -> str:
+        """Beside the message from the cache: how long it will take changes all the time."""
+        kept = self.state.kept_room.words(pod.uid)
+        return f"{words} {kept}" if words and kept else words
 
     def _words(self, pod: Pending, no: Unschedulable) -> str:
         message = _message(no)
@@ -162,7 +167,7 @@ class Cycle:
         if waited_s > GROUP_PATIENCE_S:
             words = f"{words} It has waited for {waited_s / 60:.0f} minutes."
         for member in waiting:
-            self._park(member, lambda: words)
+            self._park(member, partial(self._with_room, member, words))
         return []
 
 

@@ -33,11 +33,18 @@ Work = Callable[[Scheduler], Coroutine[Any, Any, None]]
 
 class Elected:
     def __init__(
-        self, kube: Kube, policy: str, candidacy: Candidacy, work: Work = Scheduler.run
+        self,
+        kube: Kube,
+        policy: str,
+        candidacy: Candidacy,
+        work: Work = Scheduler.run,
+        *,
+        keeps_room: bool = True,
     ) -> None:
         """`work` runs the scheduler; the extender runs more beside it."""
         self._kube = kube
         self._policy = policy
+        self._keeps_room = keeps_room
         self._work = work
         self._leadership = Leadership(kube, candidacy)
         self._is_settled = True
@@ -66,7 +73,9 @@ class Elected:
         # Until earlier Bindings are void, giving up the Lease would hide them from the next leader.
         self._is_settled = not term.inherits
         unmarked = await void_earlier_bindings(self._kube, term)
-        settings = SchedulerSettings(self._policy, term.serves, may_act=self.is_sure)
+        settings = SchedulerSettings(
+            self._policy, term.serves, may_act=self.is_sure, keeps_room=self._keeps_room
+        )
         scheduler = self.current = Scheduler(self._kube, settings)
         for pod in unmarked:
             # Kubernetes leaves out both in the items of a list, and an event needs them.

@@ -49,9 +49,15 @@ class RoomMaker:
         found = self._beside_claims(
             [pod], lambda: decide_nominated(cluster, request, policy, pod.nominated)
         )
-        if isinstance(found, Placement) and self._leans_on_claims(pod, found):
-            return Unschedulable(cluster, request)
-        return found
+        if isinstance(found, Placement):
+            return Unschedulable(cluster, request) if self._leans_on(pod, found) else found
+        usable = self.state.kept_room.usable_until_then(request)
+        if not usable:
+            return found
+        with trial(cluster) as trying:
+            for uid in (pod.uid, *usable):
+                trying.release(reserved_uid(uid))
+            return decide_nominated(cluster, request, policy, pod.nominated)
 
     def decide_group(self, pods: Sequence[Pending], least: int) -> Placements | GangUnschedulable:
         cluster, policy = self.state.cluster, self.state.policy
@@ -62,7 +68,7 @@ class RoomMaker:
         """Room of their own claims is free for these pods. That of others with a lower priority is
         used only if nothing else fits.
         """
-        if not self.state.preemption_claims:
+        if not self.state.preemption_claims and not self.state.kept_room:
             return decide()
         with trial(self.state.cluster) as trying:
             for pod in pods:
@@ -73,12 +79,12 @@ class RoomMaker:
                 found = decide()
         return found
 
-    def _leans_on_claims(self, pod: Pending, found: Placement) -> bool:
+    def _leans_on(self, pod: Pending, found: Placement) -> bool:
         """Whether it fits only beside a pod that is not there yet, and may never be."""
-        if not self.state.preemption_claims or not (pod.request.affinity or pod.request.same_card):
+        if not self.state.cluster.reserved or not (pod.request.affinity or pod.request.same_card):
             return False
         with trial(self.state.cluster) as trying:
-            for uid in self.state.preemption_claims:
+            for uid in list(self.state.cluster.reserved):
                 trying.release(reserved_uid(uid))
             alone = decide_on(self.state.cluster, pod.request, self.state.policy, (found.node,))
         return not isinstance(alone, Placement)
@@ -90,7 +96,7 @@ class RoomMaker:
             uid
             for uid, claim in self.state.preemption_claims.items()
             if claim.request.priority < priority
-        ]
+        ] + self.state.kept_room.below(priority)
 
     def _release_lower(self, pods: Sequence[Pending], trying: Trial) -> None:
         for uid in self._lower(pods):
@@ -223,7 +229,12 @@ class RoomMaker:
 
     def _is_reserved_by_an_extender(self, nodes: Collection[str]) -> bool:
         cluster, claims = self.state.cluster, self.state.preemption_claims
-        others = (cluster.held(reserved_uid(uid)) for uid in cluster.reserved if uid not in claims)
+        kept = self.state.kept_room
+        others = (
+            cluster.held(reserved_uid(uid))
+            for uid in cluster.reserved
+            if uid not in claims and uid not in kept
+        )
         return any(held is not None and held.node in nodes for held in others)
 
     def _preempt(self, pods: Sequence[Pending]) -> Room | NoPreemption:
@@ -272,9 +283,9 @@ class RoomMaker:
                     trying.release(uid)
             for uid in list(cluster.reserved):
                 claim = claims.get(uid)
-                if claim is None:
+                if claim is None and uid not in self.state.kept_room:
                     trying.release(reserved_uid(uid))
-                else:
+                elif claim is not None:
                     trying.reserve(claim.request, *claim.placement)
             yield trying
 
@@ -288,6 +299,8 @@ class RoomMaker:
         """Claim the room. The write evicts the victims; until then the pods are not tried."""
         cluster, claims, now_s = self.state.cluster, self.state.preemption_claims, self.clock()
         victims = [[held for uid in part if (held := cluster.held(uid))] for part in room.victims]
+        for pod in pods:  # a claim takes the place of what was kept for it
+            self.state.drop_kept_room(pod.uid)
         for pod, placement, own in zip(pods, room.placements, victims, strict=True):
             claims.make(pod.request, placement, own, now_s)
             claims.share(pod.uid)

@@ -69,6 +69,7 @@ class Metrics:
             registry=registry,
         )
         self._count_preemptions(registry)
+        self._count_reservations(registry)
         self._pending = Gauge(
             "scheduler_pending_pods", "Pending pods by queue.", ["queue"], registry=registry
         )
@@ -107,6 +108,19 @@ class Metrics:
             registry=registry,
         )
 
+    def _count_reservations(self, registry: CollectorRegistry) -> None:
+        self._kept = Gauge(
+            "gpupool_scheduler_reservations",
+            "Pods and groups that have waited for long, for which freed room is kept.",
+            registry=registry,
+        )
+        self._kept_so_far = Counter(
+            "gpupool_scheduler_reservations_made_total",
+            "Pods and groups for which freed room was kept so far.",
+            registry=registry,
+        )
+        self._kept_counted = 0
+
     def tried(self, result: Result, seconds: float, profile: str) -> None:
         """`profile`: the pod's spec.schedulerName, which is one of those that we serve."""
         known = self._of_attempt.get((result, profile))
@@ -134,6 +148,9 @@ class Metrics:
             more = count - self._counted[event, state]
             self._incoming.labels(state, event).inc(more)
         self._counted = Counts(now.incoming)
+        self._kept.set(now.kept[0])
+        self._kept_so_far.inc(now.kept[1] - self._kept_counted)
+        self._kept_counted = now.kept[1]
         self._leads.labels(SCHEDULER_LEASE).set(now.leads)
         return _text(self.registry) + _text(RoomCollector(now.room, now.policy))
 
@@ -148,6 +165,7 @@ class Now(NamedTuple):
     oldest_s: float
     room: ClusterRoom
     policy: str
+    kept: tuple[int, int] = (0, 0)  # for how many pods and groups room is kept, and was so far
 
 
 def standby_text() -> str:

@@ -48,8 +48,9 @@ class Pending:
 
     def shape(self, cluster: ClusterModel) -> Hashable:
         """Equal for pods that are alike now: if one fits nowhere, none of them does."""
-        # A node is being cleared for this pod alone, so the others are not like it.
-        alike = self.uid if self.nominated else likeness(cluster, self.request)
+        # A node is being cleared for this pod alone, or room is kept for it: no other is like it.
+        is_alone = self.nominated or self.uid in cluster.reserved
+        alike = self.uid if is_alone else likeness(cluster, self.request)
         # Members of a group are tried together, unless the group is complete: then like other pods.
         return (self.group.key, alike) if self.group is not None else alike
 

@@ -22,13 +22,14 @@ class ProgramSettings:
     health: Address | None = None  # None: not served
     # Where scrapers of the cluster ask for metrics, over HTTPS. None: nowhere.
     scrapers: Address | None = None
+    keeps_room: bool = True  # for pods that have waited for long
 
 
 async def run_scheduler(
     kube: Kube, settings: ProgramSettings, ready: Callable[[int], None] = lambda _port: None
 ) -> None:
     """Until cancelled. `ready` is called with the port for health and metrics."""
-    elected = Elected(kube, settings.policy, settings.candidacy)
+    elected = Elected(kube, settings.policy, settings.candidacy, keeps_room=settings.keeps_room)
 
     def is_ready() -> bool:
         # A standby is ready too: it can take over.

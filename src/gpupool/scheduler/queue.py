@@ -217,6 +217,10 @@ class Queue:
         entry = self._entries.get(uid)
         return entry is not None and entry.state is State.BACKING_OFF
 
+    def is_parked(self, uid: str) -> bool:
+        entry = self._entries.get(uid)
+        return entry is not None and entry.state is State.PARKED
+
     def due_s(self) -> float:
         """When the next backoff ends or parked pods are tried again, if nothing else happens."""
         first = self._backing_off.first()

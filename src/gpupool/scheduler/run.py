@@ -50,6 +50,7 @@ class SchedulerSettings:
     clock: Callable[[], float] = seconds_since_boot
     # Asked before every write: false from the moment on in which another may be the leader.
     may_act: Callable[[], bool] = lambda: True
+    keeps_room: bool = True  # for pods that have waited for long
 
 
 class Scheduler:
@@ -60,6 +61,7 @@ class Scheduler:
         self._writes = Writes(WRITES_IN_FLIGHT)
         self._may_act = settings.may_act
         self._policy = settings.policy
+        self._keeps_room = settings.keeps_room
         self.is_synced = False
         self.metrics = Metrics()
         self.on_change: Callable[[], None] = lambda: None  # called as well when there may be work
@@ -118,6 +120,8 @@ class Scheduler:
             if uid is None:
                 state = self.state
                 due_s = min(state.queue.due_s(), state.claims_due_s(), state.resizing.due_s())
+                if state.pending:
+                    due_s = min(due_s, state.kept_room.due_s())
                 await self._sleep(due_s - now_s)
                 slice_s = self._clock()
                 continue
@@ -161,13 +165,27 @@ class Scheduler:
                 max((self._clock() - pod.seen_s for pod in state.pending.values()), default=0.0),
                 cluster_room(state.cluster),
                 self._policy,
+                (len(state.kept_room), state.kept_room.made),
             )
         )
 
     def _next(self, now_s: float) -> str | None:
         self._tell()
         self.state.expire_preemption_claims()
+        if self._keeps_room:
+            self._keep_room()
         return self.state.next_pod(now_s)
+
+    def _keep_room(self) -> None:
+        """An internal error ends it for this term. Pods are scheduled as before."""
+        try:
+            for uid in self.state.keep_room():
+                pod = self.state.pending[uid]
+                self._reports.note(pod.as_object, "Reserved", self.state.kept_room.words(uid))
+        except Exception:
+            log.exception("keeping room for pods that wait failed")
+            self._keeps_room = False
+            self.state.give_up_kept_room()
 
     def _tell(self, *, is_first: bool = False) -> None:
         for found in self.state.findings.take():

@@ -1,0 +1,220 @@
+"""KeptRoom: room that is freed is kept for pods and groups that have waited for long.
+
+The engine chooses (`engine/reservations.py`). Here is what it needs to know: how long pods have
+waited and run, which of them wait, and when one is placed or gone. Only for pods with GPUs.
+
+Nothing of this is in the API. A new leader sees by their age how long pods have waited, and chooses
+again at its first look: the node that is nearly free is again the one that is free soonest.
+"""
+
+import time
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+
+from gpupool.contract.names import LABEL_KEEP_ROOM
+from gpupool.core.pods import PodRequest
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.gang import size_of
+from gpupool.engine.kinds import kind_of
+from gpupool.engine.node_state import Held
+from gpupool.engine.policies.policy import Policy
+from gpupool.engine.reservations import Patience, Reservation, Reservations, Waiting
+from gpupool.engine.run_times import RunTimes
+from gpupool.scheduler.groups import Groups, Key
+from gpupool.scheduler.pending import Pending
+from kubeclient.times import seconds_of, stamp
+
+LOOK_S = 5.0  # between two looks at who waits
+RESERVED = "Reserved for it"  # how the sentence begins that a waiting pod shows
+_SEARCHES = 1  # of room in one look: on a large cluster each takes a part of a second
+
+Job = tuple[Hashable, Sequence[Pending]]  # a pod, or as many pods as their group needs
+
+
+class KeptRoom:
+    def __init__(
+        self,
+        cluster: ClusterModel,
+        clock: Callable[[], float],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """`clock` is monotonic; `now` is the time of day, in which the API speaks."""
+        self._cluster = cluster
+        self._clock = clock
+        self._now = now
+        self._reservations = Reservations(cluster)
+        self._patience = Patience()
+        self._run_times = RunTimes()
+        self._began_s: dict[str, tuple[Hashable, float]] = {}  # kind, and when it got its node
+        self._key_of: dict[str, Hashable] = {}  # of the pods for which room is kept
+        self._said: dict[str, tuple[float, str]] = {}  # by uid: when it was made, and the words
+        self._look_s = 0.0
+        self.made = 0  # so far
+
+    def __len__(self) -> int:
+        return len(self._reservations)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._key_of
+
+    # -- what happens to pods ----------------------------------------------------------------
+
+    def began(self, pod: PodRequest) -> None:
+        """The pod has a node."""
+        if pod.gpus and pod.uid not in self._began_s:
+            started_s = seconds_of(pod.started) if pod.started else None
+            ran_s = max(0.0, self._now() - started_s) if started_s is not None else 0.0
+            self._began_s[pod.uid] = (kind_of(pod), self._clock() - ran_s)
+
+    def placed(self, pod: Pending, policy: Policy) -> bool:
+        """A node was found for a pod that waited. Whether room of its own was given up for it."""
+        self._patience.placed(pod.request.priority, self.waited_s(pod))
+        self.began(pod.request)
+        dropped = self.drop(pod.uid)
+        self._reservations.backfilled(pod.uid, policy)
+        return dropped
+
+    def gone(self, uid: str) -> None:
+        """In the same step as its release: what it held is not free for all."""
+        kind_and_time = self._began_s.pop(uid, None)
+        if kind_and_time is not None:
+            kind, began_s = kind_and_time
+            self._run_times.ended(kind, self._clock() - began_s)
+        self._reservations.gone(uid)
+
+    def unplaced(self, uid: str) -> None:
+        """Its Binding was refused: it has not run."""
+        self._began_s.pop(uid, None)
+
+    def drop(self, uid: str) -> bool:
+        """No room is kept any more for this pod, nor for its group. Whether any was."""
+        key = self._key_of.get(uid)
+        if key is None:
+            return False
+        self._key_of = {each: of for each, of in self._key_of.items() if of != key}
+        self._said = {each: said for each, said in self._said.items() if each in self._key_of}
+        return self._reservations.drop(key)
+
+    def drop_all(self) -> None:
+        for kept in self._reservations.all():
+            self._reservations.drop(kept.waiting.key)
+        self._key_of, self._said = {}, {}
+
+    # -- decisions ---------------------------------------------------------------------------
+
+    def below(self, priority: int) -> list[str]:
+        """Pods that have kept room which a pod of this priority may take."""
+        return [
+            seat.pod.uid
+            for kept in self._reservations.all()
+            if kept.waiting.priority < priority
+            for seat in kept.seats
+        ]
+
+    def usable_until_then(self, pod: PodRequest) -> list[str]:
+        """Pods whose room this one may use, because it will have ended before they need it."""
+        if not self._reservations:
+            return []
+        end_s = self._clock() + self._run_times.at_most_s(kind_of(pod))
+        usable = self._reservations.open_until(end_s, pod.priority)
+        return [seat.pod.uid for kept in usable for seat in kept.seats]
+
+    # -- who gets room -----------------------------------------------------------------------
+
+    def due_s(self) -> float:
+        return self._look_s
+
+    def look(self, jobs: Callable[[], Iterator[Job]], policy: Policy) -> tuple[list[str], bool]:
+        """At most every few seconds. New pods for which room is kept; whether room became free."""
+        now_s = self._clock()
+        if now_s < self._look_s:
+            return [], False
+        self._look_s = now_s + LOOK_S
+        broken = [kept for kept in self._reservations.all() if self._is_broken(kept, policy)]
+        freed = [self.drop(kept.waiting.pods[0].uid) for kept in broken]
+        due = [] if self._reservations.is_full() else self._due(jobs())
+        made = self._reservations.consider(due, policy, self._ends, now_s, _SEARCHES)
+        moved = self._reservations.move_late(policy, self._ends, now_s)
+        for kept in made:
+            self._key_of |= {pod.uid: kept.waiting.key for pod in kept.waiting.pods}
+        self.made += len(made)
+        return [pod.uid for kept in made for pod in kept.waiting.pods], moved or any(freed)
+
+    def _is_broken(self, kept: Reservation, policy: Policy) -> bool:
+        return not self._reservations.still_holds(kept.waiting.key, policy)
+
+    def _due(self, jobs: Iterator[Job]) -> list[Waiting]:
+        """Those that have waited for longer than usual, the most important and oldest first."""
+        patience_s: dict[int, float] = {}
+        due = []
+        for key, pods in jobs:
+            if not all(_wants_room(pod.request) for pod in pods):
+                continue
+            waiting = self._waiting(key, pods)
+            if waiting.priority not in patience_s:
+                patience_s[waiting.priority] = self._patience.of(waiting.priority)
+            if self._clock() - waiting.since_s > patience_s[waiting.priority]:
+                due.append(waiting)
+        return sorted(due, key=lambda waiting: (-waiting.priority, waiting.since_s))
+
+    def _waiting(self, key: Hashable, pods: Sequence[Pending]) -> Waiting:
+        since_s = self._clock() - min(self.waited_s(pod) for pod in pods)
+        return Waiting(key, tuple(pod.request for pod in pods), since_s)
+
+    def waited_s(self, pod: Pending) -> float:
+        created_s = seconds_of(pod.created) if pod.created else None
+        seen_s = self._clock() - pod.seen_s
+        # What another leader saw counts as well, but not a clock that is years off.
+        return max(seen_s, min(self._now() - created_s, 1e7)) if created_s else seen_s
+
+    def _ends(self, held: Held, of: int) -> float:
+        now_s = self._clock()
+        kind, began_s = self._began_s.get(held.pod.uid, (None, now_s))
+        if held.pod.terminating:
+            return now_s + held.pod.grace_s
+        return now_s + self._run_times.left_s(kind, now_s - began_s, of)
+
+    # -- in words ----------------------------------------------------------------------------
+
+    def words(self, uid: str) -> str:
+        """Empty: no room is kept for this pod."""
+        kept = self._reservations.get(self._key_of[uid]) if uid in self._key_of else None
+        if kept is None:
+            return ""
+        known = self._said.get(uid)
+        # Said once and kept: words that change all the time would be written all the time.
+        if known is None or known[0] != kept.made_s:
+            known = self._said[uid] = (kept.made_s, self._words(kept))
+        return known[1]
+
+    def _words(self, kept: Reservation) -> str:
+        since = stamp(self._now() - (self._clock() - kept.made_s))
+        nodes = ", ".join(sorted(kept.nodes()))
+        within = _shown(kept.expected_s - kept.made_s)
+        return f"{RESERVED} since {since}: room on {nodes}, expected in {within} from then."
+
+
+def _wants_room(pod: PodRequest) -> bool:
+    """Not those that fit nowhere whatever leaves, or that say so themselves."""
+    fits_never = bool(pod.unsupported or pod.waits_for or not pod.gpus)
+    return not fits_never and pod.labels.get(LABEL_KEEP_ROOM) != "false"
+
+
+def _shown(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def jobs_of(waiting: Collection[Pending], groups: Groups) -> Iterator[Job]:
+    """Of a group that is not complete as many pods as it needs, the smallest; else each pod."""
+    members: dict[Key, list[Pending]] = {}
+    for pod in waiting:
+        if pod.group is None or groups.missing(pod.group) <= 0:
+            yield pod.uid, [pod]
+        else:
+            members.setdefault(pod.group.key, []).append(pod)
+    for key, pods in members.items():
+        group = pods[0].group
+        least = groups.missing(group) if group is not None else 0
+        if len(pods) >= least:
+            yield ("group", key), sorted(pods, key=lambda each: size_of(each.request))[:least]
