@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 _STEP = re.compile(r"(?:Collecting|Requirement already satisfied:) ([A-Za-z0-9._-]+)")
-_PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--require-hashes", "-r")
+# The lock file names every package. Where one wants an extra of another ("coverage[toml]>=7"), pip
+# before 23.3 would otherwise look for that anew, find a newer version, and stop for want of a hash.
+_PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-deps", "--require-hashes")
 _EVERY_S = 10.0  # a line of progress, where it does not go to a terminal
 
 
@@ -45,7 +47,7 @@ def steps(lines: Iterable[str], total: int) -> Iterator[Step]:
 def main(lock: Path) -> int:
     total, kept = locked(lock.read_text(encoding="utf-8")), []
     pip = subprocess.Popen(
-        [sys.executable, *_PIP, str(lock)],
+        [sys.executable, *_PIP, "-r", str(lock)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
