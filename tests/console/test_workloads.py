@@ -5,6 +5,7 @@ import pytest
 from gpupool.console.rows.workloads import cron_job_row, daemon_set_row, job_row
 from kubeclient.objects import Obj
 from tests.console.conftest import Office
+from tests.e2e.api import call
 from tests.e2e.kubectl import eventually
 from tests.e2e.objects import shell, template, workload
 
@@ -45,8 +46,8 @@ def test_a_daemon_set_has_its_page_with_pods_and_yaml(office: Office) -> None:
     assert (status, led) == (422, ""), "without the name"
     form = {"typed-name": "every-node"}
     assert office.sends("daemonsets/default/every-node/delete", **form)[2] == "daemonsets"
-    gone = f"{APPS}/daemonsets"
-    eventually(lambda: not office.finds(gone)["items"], within_s=120)
+    gone = f"{APPS}/daemonsets/every-node"
+    eventually(lambda: call(office.cluster, "GET", gone)[0] == 404, within_s=120)
 
 
 def test_a_cron_job_runs_now_is_suspended_and_goes_on(office: Office) -> None:
