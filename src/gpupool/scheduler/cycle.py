@@ -99,7 +99,7 @@ class Cycle:
         return words
 
     def _with_room(self, pod: Pending, words: str) -> str:
-        """Beside the message from the cache: how long it will take changes all the time."""
+        """Beside the message from the cache, which pods share: room is kept for one of them."""
         kept = self.state.kept_room.words(pod.uid)
         return f"{words} {kept}" if words and kept else words
 
