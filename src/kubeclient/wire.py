@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field as Attribute
 from dataclasses import fields
 from functools import cache
+from itertools import islice
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -72,6 +73,11 @@ def decode(kind: type[Message], raw: bytes) -> Message:
     """Raises BadMessage."""
     message: Message = _decode(kind, raw, 0)
     return message
+
+
+def has_more_fields(raw: bytes, most: int) -> bool:
+    """Without what is in them. Raises BadMessage."""
+    return next(islice(_parts(raw), most, None), None) is not None
 
 
 def _decode(kind: Any, raw: bytes, depth: int) -> Any:

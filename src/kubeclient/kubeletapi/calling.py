@@ -1,13 +1,15 @@
 """The client side: calls over a unix socket. Each call has a timeout and raises RpcFailed."""
 
+import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import grpc
 
-from kubeclient.kubeletapi.errors import rpc_failed
+from kubeclient.kubeletapi.errors import RpcFailed, rpc_failed
 from kubeclient.kubeletapi.messages import (
     MAX_MESSAGE_BYTES,
     AllocatableResourcesResponse,
@@ -24,7 +26,7 @@ from kubeclient.kubeletapi.messages import (
     RegisterRequest,
 )
 from kubeclient.kubeletapi.serving import DEVICE_PLUGIN, POD_RESOURCES, REGISTRATION
-from kubeclient.wire import decode, encode
+from kubeclient.wire import BadMessage, decode, encode, has_more_fields
 
 DIAL_TIMEOUT_S = 10.0
 CALL_TIMEOUT_S = 60.0
@@ -38,6 +40,14 @@ _OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 )
+
+# Whoever may write into the directory of sockets may be a plugin. A long answer is read in a
+# thread, and one that lists for ever has one part in twenty of the time.
+_LONG_BYTES = 32 * 1024
+_MOST_FIELDS = 200_000  # as many devices as 4 MiB hold with names
+_REST = 20.0
+_REST_S = 0.05
+_LONGEST_REST_S = 30.0
 
 Answer = TypeVar("Answer")
 
@@ -57,15 +67,18 @@ class Channel:
 
     async def list_and_watch(self) -> AsyncIterator[ListAndWatchResponse]:
         """Complete lists of devices, the first at once; ends when the plugin ends. No timeout."""
-        stream = self._channel.unary_stream(
+        stream: grpc.aio.UnaryStreamMultiCallable[Any, bytes] = self._channel.unary_stream(
             f"/{DEVICE_PLUGIN}/ListAndWatch",
             request_serializer=encode,
-            response_deserializer=lambda raw: decode(ListAndWatchResponse, raw),
         )
         call = stream(Empty(), wait_for_ready=False)
         try:
-            async for answer in call:
-                yield answer
+            async for raw in call:
+                began_s = time.monotonic()
+                listed = await _decoded(ListAndWatchResponse, raw)
+                rest_s = max(_REST_S, _REST * (time.monotonic() - began_s))
+                yield listed
+                await asyncio.sleep(min(rest_s, _LONGEST_REST_S))
         except grpc.aio.AioRpcError as error:
             raise rpc_failed(error) from error
         finally:
@@ -97,15 +110,31 @@ class Channel:
     async def _call(
         self, path: str, request: Any, answer: type[Answer], timeout_s: float = CALL_TIMEOUT_S
     ) -> Answer:
-        method = self._channel.unary_unary(
+        method: grpc.aio.UnaryUnaryMultiCallable[Any, bytes] = self._channel.unary_unary(
             path,
             request_serializer=encode,
-            response_deserializer=lambda raw: decode(answer, raw),
         )
         try:
-            return await method(request, timeout=timeout_s)
+            raw = await method(request, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             raise rpc_failed(error) from error
+        return await _decoded(answer, raw)
+
+
+async def _decoded(kind: type[Answer], raw: bytes) -> Answer:
+    """Raises RpcFailed."""
+    try:
+        if len(raw) <= _LONG_BYTES:
+            return decode(kind, raw)
+        return await asyncio.to_thread(_decoded_long, kind, raw)
+    except BadMessage as error:
+        raise RpcFailed("Internal", f"{kind.__name__}: {error}") from None
+
+
+def _decoded_long(kind: type[Answer], raw: bytes) -> Answer:
+    if has_more_fields(raw, _MOST_FIELDS):
+        raise BadMessage(f"more than {_MOST_FIELDS} fields")
+    return decode(kind, raw)
 
 
 @contextlib.asynccontextmanager

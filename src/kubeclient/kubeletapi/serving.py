@@ -37,7 +37,7 @@ POD_RESOURCES = "v1.PodResourcesLister"
 _LONGEST_SOCKET_PATH = 107  # bytes; the kernel's limit
 _MAX_REQUEST_BYTES = 16 * 1024 * 1024  # a preferred allocation names every free device
 _LAST_ANSWERS_S = 5.0  # calls in progress may finish; then streams are cut
-_OPTIONS = (("grpc.max_receive_message_length", _MAX_REQUEST_BYTES), ("grpc.so_reuseport", 0))
+_ALONE = ("grpc.so_reuseport", 0)
 
 
 class DevicePlugin(Protocol):
@@ -107,14 +107,20 @@ def pod_resources_service(
 
 
 @contextlib.asynccontextmanager
-async def serving(socket: Path, services: Sequence[Service]) -> AsyncIterator[None]:
-    """Listens before it yields; removes the socket afterwards. Raises BadSocketPath."""
+async def serving(
+    socket: Path, services: Sequence[Service], most_bytes: int = _MAX_REQUEST_BYTES
+) -> AsyncIterator[None]:
+    """Listens before it yields; removes the socket afterwards. Raises BadSocketPath.
+
+    `most_bytes`: of one request.
+    """
     if len(os.fsencode(socket)) > _LONGEST_SOCKET_PATH:
         raise BadSocketPath(
             f"{socket}: a socket's path may have {_LONGEST_SOCKET_PATH} bytes; "
             "use a directory with a shorter path"
         )
-    server = grpc.aio.server(options=_OPTIONS)
+    limit = ("grpc.max_receive_message_length", most_bytes)
+    server = grpc.aio.server(options=(limit, _ALONE))
     server.add_generic_rpc_handlers(
         tuple(grpc.method_handlers_generic_handler(s.name, s.methods) for s in services)
     )

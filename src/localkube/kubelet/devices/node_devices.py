@@ -79,6 +79,10 @@ def is_extended(resource: str) -> bool:
 log = logging.getLogger(__name__)
 
 SOCKET = "kubelet.sock"
+# A pod with a hostPath can be a plugin, too. Each resource is an entry in the node's status.
+_MOST_RESOURCES = 64
+_MOST_PLUGINS = 2 * _MOST_RESOURCES  # the old ones and the new ones that take over
+_REQUEST_BYTES = 16 * 1024  # of registrations, and of questions about pods
 
 
 class SocketDirectories(NamedTuple):
@@ -125,12 +129,13 @@ class NodeDevices:
         for path in self._directory.iterdir():
             if stat.S_ISSOCK(path.lstat().st_mode):
                 path.unlink()
-        kubelet = serving(self._directory / SOCKET, [registration_service(self.register)])
+        own = [registration_service(self.register)]
+        kubelet = serving(self._directory / SOCKET, own, _REQUEST_BYTES)
         told = pod_resources_service(
             lambda: held_devices(self._grants, self._name_of),
             lambda: allocatable_devices(self._stock.ids()),
         )
-        teller = serving(self._resources_directory / SOCKET, [told])
+        teller = serving(self._resources_directory / SOCKET, [told], _REQUEST_BYTES)
         try:
             # kubelet.sock last: plugins register as soon as they see it, and a registration needs
             # the tasks.
@@ -154,6 +159,10 @@ class NodeDevices:
             raise Refusal(problem)
         if (request.resource_name, request.endpoint) in self._plugins:
             raise Refusal(f"device plugin already connected: {request.endpoint}")
+        if not self._stock.has(request.resource_name) and len(self._stock) >= _MOST_RESOURCES:
+            raise Refusal(f"the plugins of this node have {_MOST_RESOURCES} resources already")
+        if len(self._plugins) >= _MOST_PLUGINS:
+            raise Refusal(f"this node has {_MOST_PLUGINS} plugins already")
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         add_task(self._tasks, self._follow(request, ready), "device-plugin")
         if problem := await ready:

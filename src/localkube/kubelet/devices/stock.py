@@ -30,6 +30,10 @@ class _Resource:
 class Stock:
     _resources: dict[str, _Resource] = field(default_factory=dict)
 
+    def __len__(self) -> int:
+        """Resources that a plugin has, or had a moment ago."""
+        return sum(not each.is_over for each in self._resources.values())
+
     def remember(self, resource: str, now: float) -> None:
         """The checkpoint has the resource: its plugin is expected to register again."""
         self._resources[resource] = _Resource(stopped_at=now)
