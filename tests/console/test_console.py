@@ -345,6 +345,8 @@ def test_a_card_or_pod_that_is_not_there_is_said_in_words(own: tuple[int, str]) 
         ("?card=GPU-none", "There is no such card (any more)."),
         ("?pod=default/none", "There is no such pod (any more)."),
         ("?pod=%3Cb%3E", "There is no such pod (any more)."),
+        ("?self=x&parts=y&pod=a", "There is no such pod (any more)."),
+        ("?health=%3Cb%3E&free=%3Cb%3E", "Wanted a number of GiB"),
     ):
         status, page, _ = get(own[0], f"{home(own)}/map{query}", cookie)
         assert status == 200

@@ -9,21 +9,18 @@ from gpupool.console.drain import Drains
 from gpupool.console.gpu_views import GpuViews
 from gpupool.console.gpus import Overview
 from gpupool.console.model import Model, NewModel
+from gpupool.console.read_cards import ReadCards
 from gpupool.console.rights import Denied, Right, Rights
 from gpupool.console.watches import Watch, Watches, What
 from gpupool.console.words import word
-from gpupool.core.readings import CardReading
 from gpupool.history.database import NoHistory
 from gpupool.history.pages import History
 from gpupool.history.reader import Points
 from gpupool.history.series import Kind
-from gpupool.readings import Readings, read_nodes
 from kubeclient.client import Kube
 
-_READINGS_GOOD_FOR_S = 4.0
 _HISTORY_GOOD_FOR_S = 20.0  # a collector writes once a minute
 _HISTORY_WITHIN_S = 4.0  # a page does not wait longer for the past
-MOST_NODES_READ = 64  # of one page: each is a connection through the API server
 
 # Where the past of the cluster is, for whoever has this client.
 HistoryOf = Callable[[Kube], History]
@@ -38,16 +35,17 @@ class Sight:
     history_of: HistoryOf | None = None
     watches: Watches = field(init=False)
     rights: Rights = field(init=False)
+    cards: ReadCards = field(init=False)
     drains: Drains = field(default_factory=Drains)
     _model: Model | None = None
     _gpus: GpuViews | None = None
     _beginning: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _readings: dict[frozenset[str], tuple[Readings, float]] = field(default_factory=dict)
     _past: dict[Asked, tuple[Points | None, str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.watches = Watches(self.kube, self.clock)
         self.rights = Rights(self.kube, self.clock)
+        self.cards = ReadCards(self.kube, self.clock, self.watches.say)
 
     async def watch(self, what: What) -> Watch:
         """Raises Denied, NotRead, SignedOut, KubeError."""
@@ -81,18 +79,6 @@ class Sight:
             self._gpus = GpuViews(model.cluster)
         return self._gpus.now(), followed
 
-    async def readings(self, nodes: frozenset[str]) -> dict[str, CardReading]:
-        """What the cards of these nodes do now, by uuid; without those whose agent does not
-        answer, or may not be asked by the visitor. Never more than the first few dozen nodes."""
-        asked = frozenset(sorted(nodes)[:MOST_NODES_READ])
-        known = self._readings.get(asked)
-        now = self.clock()
-        if known is None or known[1] < now:
-            self._readings = {k: v for k, v in self._readings.items() if v[1] >= now}
-            found = await read_nodes(self.kube, asked)
-            known = self._readings[asked] = (found, self.clock() + _READINGS_GOOD_FOR_S)
-        return {card.uuid: card for node in known[0].by_node.values() for card in node.cards}
-
     async def points(self, kind: Kind, name: str, span_s: int) -> tuple[Points | None, str]:
         """The last seconds of one series; or None, and why there is no history."""
         asked, now = (kind, name, span_s), self.clock()
@@ -117,6 +103,7 @@ class Sight:
 
     async def end(self) -> None:
         await self.drains.end_all()
+        await self.cards.end()
         await self.watches.end_all()
         self._model = self._gpus = None
 

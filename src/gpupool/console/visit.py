@@ -14,6 +14,7 @@ from gpupool.console.gpus import Overview
 from gpupool.console.machines import MachineType
 from gpupool.console.model import Model
 from gpupool.console.own_clusters import TOPIC, OwnClusters
+from gpupool.console.read_cards import READINGS
 from gpupool.console.rights import Right
 from gpupool.console.sessions import Session
 from gpupool.console.watches import Topic, Watch, What
@@ -50,7 +51,7 @@ class Visit:
         """That which the visitor chose at the top of the page; empty: all of them."""
         return self.query.get("namespace", "")
 
-    def link(self, *parts: str, **query: str) -> str:
+    def link(self, /, *parts: str, **query: str) -> str:
         """The address of another page of this cluster."""
         path = "/".join(quote(part, safe="") for part in ("clusters", self.cluster, *parts))
         asked = urlencode({key: value for key, value in query.items() if value})
@@ -92,7 +93,9 @@ class Visit:
 
     async def readings(self, nodes: frozenset[str]) -> dict[str, CardReading]:
         """By uuid. What is not there is unknown."""
-        return await self.session.sight.readings(nodes)
+        # Noted before they are asked: what comes while the page is made is not missed.
+        self.read[READINGS] = self.session.sight.watches.count(READINGS)
+        return await self.session.sight.cards.of(nodes)
 
     async def history(self, kind: Kind, name: str, span_s: int) -> tuple[Points | None, str]:
         """The last seconds of one series; or None, and why there is none. It holds nothing that the

@@ -21,8 +21,8 @@ from gpupool.console.pages.map_panel import panel_of
 from gpupool.console.parts.cells import Text
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.parts.table import Choice, Column, Table, TableView, view
+from gpupool.console.read_cards import MOST_NODES_READ
 from gpupool.console.rows.pods import PodRow, pod_row
-from gpupool.console.sight import MOST_NODES_READ
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate, word
 from gpupool.core.readings import CardReading

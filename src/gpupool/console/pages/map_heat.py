@@ -9,8 +9,8 @@ from gpupool.console.gpus import Overview
 from gpupool.console.heat import Heat
 from gpupool.console.pages.map_filters import filters_of
 from gpupool.console.parts.channel import Channel, MayGoOn
+from gpupool.console.read_cards import MOST_NODES_READ
 from gpupool.console.rights import Right
-from gpupool.console.sight import MOST_NODES_READ
 from gpupool.console.visit import Visit
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES, PODS

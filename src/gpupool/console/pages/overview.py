@@ -5,11 +5,11 @@ from gpupool.console.colours import By, palette
 from gpupool.console.gpus import Totals, all_used_mib
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.past import past_of_cards
+from gpupool.console.read_cards import MOST_NODES_READ
 from gpupool.console.rights import Denied
 from gpupool.console.rows.events import EventRow, event_row
 from gpupool.console.rows.nodes import NodeRow, node_row
 from gpupool.console.rows.pods import PodRow, pod_row
-from gpupool.console.sight import MOST_NODES_READ
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate
 from gpupool.history.series import Kind
