@@ -69,7 +69,7 @@ def requirements(clone: Path | None, declared: Iterable[str]) -> Wanted:
     lock = clone / _LOCK if clone else None
     if lock and lock.exists():
         names = re.findall(r"^[\w.-]+==", lock.read_text(encoding="utf-8"), re.MULTILINE)
-        return Wanted(("--require-hashes", "-r", str(lock)), len(names))
+        return Wanted(("--no-deps", "--require-hashes", "-r", str(lock)), len(names))
     extra = [each for each in declared if re.search(r"extra == ['\"]notebook['\"]", each)]
     return Wanted(tuple(each.partition(";")[0].strip() for each in extra), None)
 
