@@ -34,7 +34,6 @@ WORDS = {
         "nodes": "Nodes",
         "deployments": "Deployments",
         "template": "Create from template",
-        "create": "Create",
         "pods": "Pods",
         "delete": "Delete",
         "delete cluster": "Delete cluster {name}",
@@ -56,7 +55,6 @@ WORDS = {
         "nodes": "节点",
         "deployments": "无状态",
         "template": "使用模板创建",
-        "create": "创建",
         "pods": "容器组",
         "delete": "删除",
         "delete cluster": "删除集群 {name}",
@@ -134,7 +132,7 @@ async def create_by_template(visitor: Visitor, words: dict[str, str], sample: st
     await visitor.page.until("location.pathname.endsWith('/create')")
     await visitor.clicks(sample, "#page")
     await visitor.page.until("document.querySelector('#field-manifest').value.length > 100")
-    await visitor.clicks(words["create"], "#page")
+    await visitor.page.click("#page .buttons button.primary")
     await visitor.page.until("!location.pathname.endsWith('/create')")
 
 
