@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from gpupool.core.gpu import Card, Inventory
@@ -84,3 +85,15 @@ def test_a_machine_of_a_new_class_is_priced_with_the_others() -> None:
     packing.count(cluster, late)
     assert packing._market is not None
     assert len(packing._market.machines.cards) == 2
+
+
+def test_kinds_that_are_gone_do_not_lead_beyond_a_smaller_market() -> None:
+    cluster, packing = two_models(), Packing("residue")
+    for number in range(40):
+        packing.count(cluster, shared(f"u{number}", 3))
+    assert packing._market is not None
+    packing._seen, packing._at = [], np.full(4, 9)  # of a larger market before this one
+    packing._amounts = np.zeros((len(packing._market.sizes), 4))
+    cluster.hold(shared("held", 3), "v")
+    cluster.release("held")
+    assert packing._running(cluster, packing._market).shape == packing._market.wanted.shape

@@ -120,9 +120,10 @@ class Packing:
             self._at[number], self._amounts[:, number] = self._place_of(cluster, market, kind)
         pods = np.array(counts.pods)
         at, amounts = self._at[: len(pods)], self._amounts[:, : len(pods)] * pods
-        # 0 is for kinds that are bound to no set of this market.
+        # 0 is for kinds that are bound to no set of this market. Numbers without pods may still
+        # lead beyond it, to a set of the market before.
         sets = len(market.sets) + 1
-        return np.stack([np.bincount(at, row, sets)[1:] for row in amounts], axis=1)
+        return np.stack([np.bincount(at, row, sets)[1:sets] for row in amounts], axis=1)
 
     def _make_room(self, kinds: int, sizes: int) -> None:
         if len(self._at) < kinds or len(self._amounts) != sizes:
