@@ -88,7 +88,7 @@ def command(output: Output, **_given: object) -> None:
       gpupool replay --synthetic 200 --policy residue --policy best-fit
       gpupool replay pods.csv --nodes nodes.csv --seeds 0:10 -o json
       gpupool replay pods.csv --nodes nodes.csv --churn 95 --plot plot.svg
-      gpupool replay pods.csv --nodes nodes.csv --timed --load 100 --reservations both
+      gpupool replay pods.csv --nodes nodes.csv --timed --reservations both
     """
     from gpupool.replay.trace import TraceError
 

@@ -68,7 +68,7 @@ def candidacy(
 @click.option(
     "--reservations",
     type=click.Choice(["on", "off"]),
-    default="on",
+    default="off",
     show_default=True,
     help="Keep freed room for pods with GPUs that have waited for long.",
 )

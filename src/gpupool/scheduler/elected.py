@@ -39,7 +39,7 @@ class Elected:
         candidacy: Candidacy,
         work: Work = Scheduler.run,
         *,
-        keeps_room: bool = True,
+        keeps_room: bool = False,
     ) -> None:
         """`work` runs the scheduler; the extender runs more beside it."""
         self._kube = kube
