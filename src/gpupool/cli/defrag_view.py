@@ -38,18 +38,20 @@ def _lines(proposal: Proposal) -> Iterator[Line]:
     yield Line("Then there is room:")
     if not proposal.pods:
         before, after = proposal.largest_before, proposal.largest_after
-        words = f"for a pod with {after} whole cards; now at most {before} fit"
+        words = f"for a pod with {_whole_cards(after)}; now at most {before} fit"
         yield Line(f"  {words}: {_where(plan, 0)}", indent=4)
     for number, name in enumerate(proposal.pods):
         yield Line(f"  {name}: {_where(plan, number)}", indent=4)
 
 
+def _whole_cards(count: int) -> str:
+    return "1 whole card" if count == 1 else f"{count} whole cards"
+
+
 def _no_plan(proposal: Proposal) -> str:
     if not proposal.pods:
-        cards = proposal.largest_before
-        return (
-            f"No move gains anything: a pod with {cards} whole cards fits, and no larger one would."
-        )
+        cards = _whole_cards(proposal.largest_before)
+        return f"No move gains anything: a pod with {cards} fits, and no larger one would."
     total = len(proposal.pods)
     return (
         f"There is no plan: no moves make room for {proposal.pods[proposal.placed]} "

@@ -148,7 +148,7 @@ class Report:
         asked_s = self.until_s - self.since_s
         lines = [Line(""), Line(f"GPU-hours of the last {words(asked_s)}.{self._cluster()}")]
         if asked_s - seen_s > 120:
-            lines.append(Line(f"Nobody looked for {words(asked_s - seen_s)} of it: unknown."))
+            lines.append(Line(f"The history knows {words(seen_s)} of it; the rest is unknown."))
         if self.idle:
             held = sum(pod.held_cards for pod in self.idle)
             lines += [Line(""), Line(f"Idle, and holding {held:.1f} GPUs ({len(self.idle)}):")]
