@@ -122,6 +122,9 @@ def test_mistakes_are_told_at_their_line_in_the_servers_words(office: Office) ->
     words, line = told("replicas: 0", "replicsa: 0")
     assert 'unknown field "spec.replicsa"' in words
     assert line == "replicsa: 0"
+    words, line = told("replicas: 0", "replicas: two")
+    assert "cannot unmarshal string" in words
+    assert line == "replicas: two"
     words, line = told("name: wrong", "name: other")
     assert 'metadata.name: wanted "wrong", found "other"' in words
     assert line == "name: other"

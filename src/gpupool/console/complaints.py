@@ -16,6 +16,9 @@ _STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 _IN_TEXT = (
     re.compile(r'(?P<words>(?:unknown|duplicate) field "(?P<field>[^"]+)")'),
     re.compile(r"\.(?P<words>(?P<field>[\w.\[\]-]+): field not declared in schema)"),
+    re.compile(
+        r"(?P<words>cannot unmarshal \w+ into Go struct field \w+\.(?P<field>[\w.]+) of .+)"
+    ),
 )
 _MOST = 50
 
