@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gpupool.console.gpus import asked_words, used_of
 from gpupool.console.model import Model
+from gpupool.console.next_steps import step_words
 from gpupool.console.pages import pod_actions
 from gpupool.console.pages.edit import edit_button
 from gpupool.console.pages.node import events_of
@@ -61,6 +62,7 @@ async def _show(visit: Visit) -> Shown:
             "pod": pod,
             "state": pod_state(t, row),
             "why": why,
+            "step": step_words(t, why.next_step) if why else "",
             "asks": asked_words(t, row.asks),
             "used": _used(row, read),
             "past": await past_of_pod(visit, row, ("pods", namespace, name)),
@@ -99,12 +101,14 @@ async def _why(visit: Visit, pod: Obj, row: PodRow) -> Why | None:
 def why_of(model: Model, pod: Obj) -> Why:
     request = model.request_of(pod)
     found = explain(model.cluster, request)
+    # Where only cards are in the way comes first: the pod is nearest to those nodes.
+    nodes = sorted(found.nodes, key=lambda node: not node.cards)
     return Why(
         message=found.message,
         summary=card_summary(model.cluster, request),
         next_step=model.next_step(request),
-        nodes=tuple(found.nodes[:_MOST_REASONS]),
-        left=max(0, len(found.nodes) - _MOST_REASONS),
+        nodes=tuple(nodes[:_MOST_REASONS]),
+        left=max(0, len(nodes) - _MOST_REASONS),
     )
 
 
