@@ -1,8 +1,11 @@
 """Overview: how the cluster is, what its cards do, who waits, and what went wrong lately."""
 
+from functools import partial
+
 from gpupool.console.card_links import linked_cells
 from gpupool.console.colours import By, palette
 from gpupool.console.gpus import Totals, all_used_mib
+from gpupool.console.pages.addresses import address_of
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.past import past_of_cards
 from gpupool.console.read_cards import MOST_NODES_READ
@@ -45,6 +48,7 @@ async def _show(visit: Visit) -> Shown:
             "waiting_all": len(waiting),
             "used_gib": None if used_mib is None else used_mib / 1024,
             "events": await _warnings(visit),
+            "address": partial(_address, visit),
             "past": await past_of_cards(visit, Kind.CLUSTER, "", ("overview",)),
             "gpus": [
                 (node, linked_cells(visit, node, colours, read))
@@ -87,6 +91,10 @@ async def _warnings(visit: Visit) -> list[EventRow] | None:
         return None
     found = [event for event in events if event.is_warning]
     return sorted(found, key=lambda event: event.last, reverse=True)[:_MOST_EVENTS]
+
+
+def _address(visit: Visit, event: EventRow) -> str:
+    return address_of(visit, event.about_kind, event.about_namespace, event.about)
 
 
 PAGE = Page(path="overview", menu="overview", show=_show, template="overview.html")
