@@ -197,7 +197,9 @@ async def _actions(
     lacks = await visit.lacks(Right("patch", NODES))
     uncordon = visit.link("nodes", name, "uncordon")
     again = RowAction(t("Drain"), visit.link("nodes", name, "drain"), await visit.lacks(*RIGHTS))
-    return (again, RowAction(t("Set schedulable"), uncordon, lacks))
+    back = RowAction(t("Set schedulable"), uncordon, lacks)
+    # The first one is what a reader wants next.
+    return (back, again) if drain is not None and drain.phase is Phase.DONE else (again, back)
 
 
 def _rights(_: Visit) -> tuple[Right, ...]:
