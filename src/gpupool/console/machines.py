@@ -27,7 +27,7 @@ class MachineType:
 def machine_words(t: Translate, machine: MachineType) -> str:
     size = t("{vcpus} vCPU, {memory} GiB", vcpus=machine.vcpus, memory=f"{machine.memory_gib:g}")
     cards = f"{machine.cards} × {machine.model}" if machine.cards else t("no cards")
-    return f"{size}, {cards}"
+    return t("{size}, {cards}", size=size, cards=cards)
 
 
 def offered_types(

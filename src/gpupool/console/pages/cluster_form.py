@@ -74,7 +74,7 @@ def _pool_fields(
         Field(
             f"pool{number}-name",
             t("Node pool name"),
-            help="" if is_first else t("Empty: no such pool."),
+            help="" if is_first else t("Leave it empty if you need no such pool."),
             value="workers" if is_first else "",
             is_required=is_first,
             longest=63,
@@ -99,7 +99,7 @@ def _pool_fields(
             f"pool{number}-labels",
             t("Node labels"),
             FieldKind.LINES,
-            t("One in a line: key=value"),
+            t("One per line: key=value"),
             longest=64_000,
             rows=2,
         ),

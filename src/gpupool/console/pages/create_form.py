@@ -55,7 +55,14 @@ def _program_fields(visit: Visit) -> tuple[Field, ...]:
         Field("kind", t("Kind"), FieldKind.CHOICE, value="Deployment", choices=kinds),
         Field("namespace", t("Namespace"), value=namespace, is_required=True, longest=63),
         Field("image", t("Image"), value="busybox", is_required=True, longest=512),
-        Field("command", t("Command"), help=t("Empty: that of the image."), longest=8_000),
+        Field(
+            "command",
+            t("Command"),
+            help=t("Leave it empty to run the command of the image."),
+            # What the image runs by itself ends at once, and a Deployment would start it for ever.
+            value="sleep infinity",
+            longest=8_000,
+        ),
         Field(
             "replicas",
             t("Pods wanted"),
@@ -83,8 +90,8 @@ async def _card_fields(visit: Visit) -> tuple[Field, ...]:
 
 
 def _network_fields(t: Translate) -> tuple[Field, ...]:
-    ports = t("One in a line: 80, or 80:8888 if the pods have another one, 53/UDP, 80 http")
-    pairs = t("One in a line: key=value")
+    ports = t("One per line: 80, or 80:8888 if the pods have another one, 53/UDP, 80 http")
+    pairs = t("One per line: key=value")
     kinds = ((kind, kind) for kind in ("LoadBalancer", "NodePort", "ClusterIP"))
     return (
         Field("ports", t("Ports"), FieldKind.LINES, ports, longest=8_000, rows=2),

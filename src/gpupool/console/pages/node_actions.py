@@ -125,7 +125,7 @@ async def _ask_taints(visit: Visit) -> Question:
                 "taints",
                 t("Taints"),
                 FieldKind.LINES,
-                t("One in a line: key=value:NoSchedule"),
+                t("One per line: key=value:NoSchedule"),
                 taint_lines(taints),
                 longest=_LONGEST,
             ),

@@ -79,7 +79,8 @@ def spec_fields(t: Translate, spec: Obj) -> tuple[Field, ...]:
     scaling = spec.get("autoscaling") or {}
     system = str(spec.get("os") or SYSTEMS[0])
     known = SYSTEMS if system in SYSTEMS else (system, *SYSTEMS)
-    pair, taint = t("One in a line: key=value"), t("One in a line: key=value:NoSchedule")
+    pair, taint = t("One per line: key=value"), t("One per line: key=value:NoSchedule")
+    labels = t("One per line: key=value. With cgpu=true, pods share the cards of the nodes.")
     number = FieldKind.NUMBER
     return (
         Field(
@@ -89,7 +90,7 @@ def spec_fields(t: Translate, spec: Obj) -> tuple[Field, ...]:
             value=system,
             choices=tuple((each, each) for each in known),
         ),
-        _lines("labels", t("Node labels"), pair, lines_of(spec.get("labels") or {})),
+        _lines("labels", t("Node labels"), labels, lines_of(spec.get("labels") or {})),
         _lines("taints", t("Taints"), taint, taint_lines(spec.get("taints") or ())),
         _lines("tags", t("ECS tags"), pair, lines_of(spec.get("tags") or {})),
         Field("group", t("Resource group"), value=spec.get("resourceGroup") or "", longest=128),

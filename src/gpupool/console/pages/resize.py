@@ -73,7 +73,7 @@ async def _sentence(visit: Visit, row: PodRow, shared: Mapping[str, int]) -> str
         return t("It has no share of a card.")
     words = t(
         "It has {units} GiB. It keeps running, and never gets more than its card has left, nor "
-        "less than it uses.",
+        "less than it uses. A pod that replaces it has the share of its workload again.",
         units=sum(shared.values()),
     )
     free = await _free(visit, row)

@@ -122,7 +122,7 @@ async def _ask(resource: Resource, visit: Visit) -> Question:
     kind, number = resource.kind.lower(), wanted.number
     command = f"kubectl rollout undo {kind} {name} --to-revision={number} --namespace {namespace}"
     lines = _compared(workload["spec"]["template"], wanted.template)
-    sentence = t("Its pods are replaced one after another. Of the pods, this changes:")
+    sentence = t("Its pods are replaced one after another. In the pods, this changes:")
     if not lines:
         sentence = t("Its pods are already as in this revision.")
     return Question(

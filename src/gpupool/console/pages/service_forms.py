@@ -74,14 +74,14 @@ def _type_field(t: Translate, value: str) -> Field:
 
 
 def _selector_field(t: Translate, value: str) -> Field:
-    words = t("One in a line: key=value")
+    words = t("One per line: key=value")
     return Field(
         "selector", t("Labels of the pods"), FieldKind.LINES, words, value, longest=64_000, rows=2
     )
 
 
 def _ports_field(t: Translate, value: str) -> Field:
-    words = t("One in a line: 80, or 80:8888 if the pods have another one, 53/UDP, 80 http")
+    words = t("One per line: 80, or 80:8888 if the pods have another one, 53/UDP, 80 http")
     return Field(
         "ports", t("Ports"), FieldKind.LINES, words, value, is_required=True, longest=8_000, rows=3
     )

@@ -20,7 +20,7 @@ from kubeclient.resources import PODS, SERVICES
 
 def _sentence(visit: Visit, rows: list[ServiceRow]) -> str:
     return visit.t(
-        "{all} services, {reached} of them with an external endpoint.",
+        "Services: {all}; with an external endpoint: {reached}.",
         all=len(rows),
         reached=sum(bool(row.link) for row in rows),
     )
@@ -29,7 +29,7 @@ def _sentence(visit: Visit, rows: list[ServiceRow]) -> str:
 def _state(visit: Visit, row: ServiceRow) -> str:
     t = visit.t
     if row.link:
-        return t("It answers at {link}.", link=row.link)
+        return t("Its external endpoint is {link}.", link=row.link)
     if row.kind == "LoadBalancer":
         return t("It has no external endpoint yet.")
     return t("It is reached inside of the cluster.")

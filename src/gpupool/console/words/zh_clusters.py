@@ -28,7 +28,7 @@ WORDS = {
     "Master nodes": "Master 节点数",
     "May be 0. Pods do not go to them.": "可以为 0。容器组不会调度到这些节点。",
     "Worker pool {number}": "Worker 节点池 {number}",
-    "Empty: no such pool.": "留空：不创建此节点池。",
+    "Leave it empty if you need no such pool.": "留空：不创建此节点池。",
     "Wanted small letters, digits and hyphens, at most 40.": (
         "只能使用小写字母、数字和连字符，最多 40 个字符。"
     ),

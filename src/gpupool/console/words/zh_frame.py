@@ -27,7 +27,7 @@ WORDS = {
     # tables and forms
     "Search": "搜索",
     "Search in this list": "在列表中搜索",
-    "all": "全部",
+    "{label}: all": "{label}：全部",
     "{found} of {all}": "{found} / {all}",
     "Actions": "操作",
     "Page {page} of {pages}": "第 {page} 页，共 {pages} 页",
@@ -37,7 +37,7 @@ WORDS = {
     "Show all": "显示全部",
     "This is needed.": "此项必填。",
     "This is too long.": "内容过长。",
-    "Wanted a whole number that is allowed here.": "请输入允许范围内的整数。",
+    "Enter a whole number that is allowed here.": "请输入允许范围内的整数。",
     "Choose one of those that are offered.": "请选择列出的选项之一。",
     "Type the name to confirm: {name}": "请输入名称以确认：{name}",
     "That is not the name.": "名称不一致。",

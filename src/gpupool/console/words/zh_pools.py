@@ -19,10 +19,13 @@ WORDS = {
     "Node pool name": "节点池名称",
     "May be 0: nodes can be added later.": "可以为 0，以后再添加节点。",
     "Node labels": "节点标签",
-    "One in a line: key=value": "每行一个：key=value",
+    "One per line: key=value": "每行一个：key=value",
     "ECS tags": "ECS 标签",
     "Resource group": "资源组",
-    "One in a line: key=value:NoSchedule": "每行一个：key=value:NoSchedule",
+    "One per line: key=value. With cgpu=true, pods share the cards of the nodes.": (
+        "每行一个：key=value。设置 cgpu=true 后，容器组共享节点的 GPU 卡。"
+    ),
+    "One per line: key=value:NoSchedule": "每行一个：key=value:NoSchedule",
     "Wanted small letters, digits and hyphens.": "只能使用小写字母、数字和连字符。",
     "Node pool {name} is being created.": "正在创建节点池 {name}。",
     "Scale out node pool {name}": "扩容节点池 {name}",
@@ -56,6 +59,7 @@ WORDS = {
     ),
     "It is being deleted: its nodes are drained and removed.": "正在删除：其节点将被排空并移除。",
     "{vcpus} vCPU, {memory} GiB": "{vcpus} vCPU，{memory} GiB",
+    "{size}, {cards}": "{size}，{cards}",
     "no cards": "无 GPU 卡",
     "line {number}: wanted {wanted}, found: {found}": (
         "第 {number} 行：应为 {wanted}，实际为：{found}"

@@ -10,8 +10,9 @@ WORDS = {
         "它占用整卡。只有 GPU 卡的份额可以调整。"
     ),
     "It has {units} GiB. It keeps running, and never gets more than its card has left, nor less "
-    "than it uses.": (
+    "than it uses. A pod that replaces it has the share of its workload again.": (
         "它有 {units} GiB。调整时容器继续运行；份额不会超过卡上的剩余，也不会少于已使用量。"
+        "重建的容器组恢复为工作负载中设置的份额。"
     ),
     "Its card has {free} GiB left.": "其 GPU 卡还剩 {free} GiB。",
     "Not resized: {why}.": "未调整：{why}。",

@@ -2,7 +2,7 @@
 
 WORDS = {
     "Services": "服务",
-    "{all} services, {reached} of them with an external endpoint.": (
+    "Services: {all}; with an external endpoint: {reached}.": (
         "{all} 个服务，其中 {reached} 个有外部端点。"
     ),
     "Type": "类型",
@@ -12,7 +12,7 @@ WORDS = {
     "Its addresses stop answering. The pods behind it stay.": (
         "它的地址将不再应答，后端容器组不受影响。"
     ),
-    "It answers at {link}.": "地址：{link}。",
+    "Its external endpoint is {link}.": "外部端点：{link}。",
     "It has no external endpoint yet.": "还没有外部端点。",
     "It is reached inside of the cluster.": "只能在集群内部访问。",
     "Pods behind it": "后端容器组",
@@ -28,7 +28,7 @@ WORDS = {
     ),
     "Labels of the pods": "容器组的标签",
     "Ports": "端口",
-    "One in a line: 80, or 80:8888 if the pods have another one, 53/UDP, 80 http": (
+    "One per line: 80, or 80:8888 if the pods have another one, 53/UDP, 80 http": (
         "每行一个：80；容器端口不同时写 80:8888；53/UDP；80 http"
     ),
     "Port {port} is there twice.": "端口 {port} 重复。",

@@ -95,7 +95,7 @@ WORDS = {
     "Undo rollout": "回滚",
     "{name}: back to revision {number}": "{name}：回滚到版本 {number}",
     "Back to revision {number}": "回滚到版本 {number}",
-    "Its pods are replaced one after another. Of the pods, this changes:": (
+    "Its pods are replaced one after another. In the pods, this changes:": (
         "其容器组将逐个被替换。容器组将发生以下更改："
     ),
     "Its pods are already as in this revision.": "其容器组已与此版本相同。",
@@ -124,7 +124,7 @@ WORDS = {
     "whole cards": "整卡",
     "no card": "不使用 GPU 卡",
     "Command": "启动命令",
-    "Empty: that of the image.": "留空则使用镜像的命令。",
+    "Leave it empty to run the command of the image.": "留空则使用镜像的命令。",
     "Share, in GiB": "显存份额（GiB）",
     "Whole cards": "整卡数量",
     "any": "任意",
