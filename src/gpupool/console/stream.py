@@ -18,6 +18,7 @@ MOST_STREAMS = 24  # of one session: tabs that are open
 _SETTLE_S = 0.15  # changes often come in groups
 _LEAST_PAUSE_S = 0.3
 _COST_FACTOR = 5  # a page that took a second to make is made again after five
+_LOOK_EVERY_S = 1.0  # whether the reader is still there
 _QUIET_S = 15.0  # then a line that says nothing, so that both sides notice a broken connection
 
 # Makes the page: its HTML, and what it has read.
@@ -34,7 +35,7 @@ async def follow(
     answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await answer.prepare(request)
     try:
-        await _send_changes(answer, session, make, clock)
+        await _send_changes(request, answer, session, make, clock)
     except SignedOut:
         await answer.write(event("signed-out", ""))
     except ConnectionError:
@@ -43,7 +44,11 @@ async def follow(
 
 
 async def _send_changes(
-    answer: web.StreamResponse, session: Session, make: Make, clock: Callable[[], float]
+    request: web.Request,
+    answer: web.StreamResponse,
+    session: Session,
+    make: Make,
+    clock: Callable[[], float],
 ) -> None:
     last = ""
     while True:
@@ -55,13 +60,24 @@ async def _send_changes(
             await answer.write(event("page", page))
             last = page
         await asyncio.sleep(max(_LEAST_PAUSE_S, _COST_FACTOR * (clock() - began)))
-        while not await session.sight.watches.next_change(read, _QUIET_S):
+        while not await _has_changed(request, session, read):
             await answer.write(b":\n\n")
             if session.ends <= clock():
                 raise SignedOut
             # Ages and rights change without an event, and so do readings of cards.
             break
         await asyncio.sleep(_SETTLE_S)
+
+
+async def _has_changed(request: web.Request, session: Session, read: dict[Topic, int]) -> bool:
+    """False: not for a while. Raises ConnectionError: the page was left. A write would notice that
+    too, but so late that whoever goes through pages quickly has too many streams."""
+    for _ in range(round(_QUIET_S / _LOOK_EVERY_S)):
+        if request.transport is None or request.transport.is_closing():
+            raise ConnectionResetError
+        if await session.sight.watches.next_change(read, _LOOK_EVERY_S):
+            return True
+    return False
 
 
 def event(name: str, data: str) -> bytes:

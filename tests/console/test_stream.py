@@ -1,0 +1,57 @@
+"""Live pages: a reader who has left is noticed before anything changes."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from gpupool.console.stream import _has_changed
+
+
+class Watches:
+    """Nothing ever changes, and waiting takes no time."""
+
+    def __init__(self) -> None:
+        self.waited_s = 0.0
+
+    async def next_change(self, _: object, within_s: float) -> bool:
+        self.waited_s += within_s
+        return False
+
+
+class Sight:
+    def __init__(self) -> None:
+        self.watches = Watches()
+
+
+class Session:
+    def __init__(self) -> None:
+        self.sight = Sight()
+
+
+class Transport:
+    def is_closing(self) -> bool:
+        return False
+
+
+class Request:
+    def __init__(self, transport: Transport | None) -> None:
+        self.transport = transport
+
+
+def asked(transport: Transport | None, session: Session) -> bool:
+    request = cast("Any", Request(transport))
+    return asyncio.run(_has_changed(request, cast("Any", session), {}))
+
+
+def test_a_page_that_was_left_ends_without_a_write() -> None:
+    session = Session()
+    with pytest.raises(ConnectionResetError):
+        asked(None, session)
+    assert session.sight.watches.waited_s == 0
+
+
+def test_a_page_that_is_looked_at_is_quiet_for_a_while() -> None:
+    session = Session()
+    assert not asked(Transport(), session)
+    assert session.sight.watches.waited_s == 15
