@@ -177,6 +177,18 @@ class Kube:
         path = PODS.path(metadata["namespace"], metadata["name"], "binding")
         await self._call("POST", path, body=binding)
 
+    async def evict(self, pod: Obj) -> None:
+        """Through the eviction API, which minds disruption budgets (TooMany). The uid protects a
+        pod of the same name that a StatefulSet may have made meanwhile (Conflict)."""
+        metadata = pod["metadata"]
+        eviction: Obj = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+            "deleteOptions": {"preconditions": {"uid": metadata["uid"]}},
+        }
+        await self.create(PODS, eviction, "eviction")
+
     def logs(self, namespace: str, pod: str, query: Query) -> AsyncGenerator[bytes, None]:
         """What a container of the pod has written, in chunks. Raises Refused, NoAnswer."""
         path = PODS.path(namespace, pod, "log")

@@ -58,10 +58,8 @@ class Server:
         assert query == {"fieldSelector": "spec.nodeName=n"}
         return type("Listing", (), {"items": list(self.pods.values())})
 
-    async def create(self, _: object, eviction: Obj, subresource: str) -> None:
-        name = eviction["metadata"]["name"]
-        assert subresource == "eviction"
-        assert eviction["deleteOptions"]["preconditions"] == {"uid": f"{name}-1"}
+    async def evict(self, pod: Obj) -> None:
+        name = pod["metadata"]["name"]
         if name in self.refusals:
             raise self.refusals[name]
         del self.pods[name]

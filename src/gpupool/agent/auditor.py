@@ -15,7 +15,6 @@ from kubeclient.errors import KubeError, NotFound
 from kubeclient.events import WARNING, Recorder
 from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
-from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
 
@@ -106,22 +105,14 @@ class Auditor:
     async def _evict(self, pod: Obj) -> None:
         """Through the eviction API, which respects PodDisruptionBudgets. If it refuses now, the
         next audit tries again."""
-        metadata = pod["metadata"]
-        eviction = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-            # The uid protects a pod of the same name that a StatefulSet may have made meanwhile.
-            "deleteOptions": {"preconditions": {"uid": metadata["uid"]}},
-        }
         try:
-            await self._kube.create(PODS, eviction, "eviction")
+            await self._kube.evict(pod)
         except NotFound:
             return
         except KubeError as error:
             log.warning(
                 "pod not evicted, trying again",
-                extra={"pod": metadata["name"], "error": str(error)},
+                extra={"pod": pod["metadata"]["name"], "error": str(error)},
             )
 
 

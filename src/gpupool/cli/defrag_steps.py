@@ -116,7 +116,7 @@ async def _move(kube: Kube, move: Move) -> None:
         raise _Stopped(f"{shown} is not on node {move.source} any more.")
     owner = _controller(there)
     before = {each["metadata"]["uid"] for each in await _pods_of(kube, pod.namespace, owner)}
-    await _evict(kube, there)
+    await kube.evict(there)
     landed = await _next_pod(kube, pod.namespace, owner, before, shown)
     node, cards = landed["spec"]["nodeName"], _cards_of(landed)
     if (node, cards) != (move.target.node, _uuids(move.target.allocation)):
@@ -125,18 +125,6 @@ async def _move(kube: Kube, move: Move) -> None:
             f"{shown} was to go to {_place(move.target.node, _uuids(move.target.allocation))}; "
             f"{name}, which takes its place, went to {_place(node, cards)}."
         )
-
-
-async def _evict(kube: Kube, pod: Obj) -> None:
-    metadata = pod["metadata"]
-    eviction = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-        # The uid protects a pod of the same name that a StatefulSet may have made meanwhile.
-        "deleteOptions": {"preconditions": {"uid": metadata["uid"]}},
-    }
-    await kube.create(PODS, eviction, "eviction")
 
 
 async def _next_pod(kube: Kube, namespace: str, owner: str, before: set[str], shown: str) -> Obj:

@@ -135,18 +135,10 @@ async def _step(kube: Kube, drain: Drain) -> bool:
 
 async def _evicted(kube: Kube, pod: Obj) -> str:
     """Why the pod stays for now; empty: it goes. Raises what would be the same for every pod."""
-    metadata = pod["metadata"]
-    if "deletionTimestamp" in metadata:
+    if "deletionTimestamp" in pod["metadata"]:
         return ""
-    eviction = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-        # The uid protects a pod of the same name that a StatefulSet may have made meanwhile.
-        "deleteOptions": {"preconditions": {"uid": metadata["uid"]}},
-    }
     try:
-        await kube.create(PODS, eviction, "eviction")
+        await kube.evict(pod)
     except (NotFound, Conflict):
         return ""  # it is gone, and perhaps another one has its name: the next look tells
     except Refused as refused:

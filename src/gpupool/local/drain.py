@@ -2,9 +2,9 @@
 
 import contextlib
 
-from kubeclient.errors import NotFound, TooMany
+from kubeclient.errors import Conflict, NotFound, TooMany
 from kubeclient.objects import Obj
-from kubeclient.resources import NODES, PODS
+from kubeclient.resources import NODES
 from localkube.controllers.run import Context
 
 
@@ -17,7 +17,9 @@ async def drained(context: Context, node: Obj, pods: list[Obj]) -> bool:
     staying = [pod for pod in pods if must_go(pod)]
     for pod in staying:
         if "deletionTimestamp" not in pod["metadata"]:
-            await _evict(context, pod)
+            # It is gone, or its budget forbids it now: the next step looks again.
+            with contextlib.suppress(NotFound, Conflict, TooMany):
+                await context.kube.evict(pod)
     # Pods that are being deleted still count: they may need their grace period.
     return not staying
 
@@ -29,15 +31,3 @@ def must_go(pod: Obj) -> bool:
     if any(owner.get("controller") and owner["kind"] == "DaemonSet" for owner in owners):
         return False
     return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
-
-
-async def _evict(context: Context, pod: Obj) -> None:
-    metadata = pod["metadata"]
-    eviction = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-    }
-    # NotFound: the pod is gone. TooMany: its budget forbids it now, and the next step tries again.
-    with contextlib.suppress(NotFound, TooMany):
-        await context.kube.create(PODS, eviction, "eviction")
