@@ -77,7 +77,7 @@ async def test_an_object_is_found_from_any_page_with_the_keyboard_alone(
         for text, downs, end in (
             ("web-front", 0, "/pods/default/web-front"),
             ("web-", 1, "/pods/default/web-front"),  # web-back, web-front, web-service
-            ("web-service", 0, "/services"),
+            ("web-service", 0, "/services/default/web-service"),
             ("cgpu-no", 0, "/pools/cgpu-no-isolation"),
         ):
             await visitor.goes_to("/map")

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.contract.names import ANNOTATION_INVENTORY
 from gpupool.testing import Cluster
 from tests.cli.bad_input.files import pod
 from tests.cli.bad_input.row import Bad
 from tests.cli.bad_input.rows_of_cluster import CLUSTER, HINTS, REFUSED, THROUGH_KUBECTL
 from tests.cli.test_bad_input import VARIABLES, check, name, run, write_files
+from tests.e2e.api import call
+from tests.e2e.kubectl import eventually
 
 CARDS, PLAIN = "node-with-cards", "plain-node"
 POOLS = (
@@ -33,7 +36,14 @@ needs_kubectl = pytest.mark.skipif(not shutil.which("kubectl"), reason="there is
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with Cluster(pools=POOLS) as running:
+        eventually(lambda: ANNOTATION_INVENTORY in _annotations(running), within_s=120)
         yield running
+
+
+def _annotations(cluster: Cluster) -> dict[str, str]:
+    """Of the node with cards."""
+    _, found = call(cluster, "GET", f"/api/v1/nodes/{CARDS}")
+    return dict(found["metadata"].get("annotations") or {})
 
 
 @pytest.fixture(scope="module")

@@ -69,6 +69,19 @@ async def test_a_label_keeps_it_off() -> None:
     assert len(world.state.kept_room) == 0
 
 
+@pytest.mark.parametrize("keeps_room", [True, False])
+async def test_the_scheduler_rests_while_a_pod_waits(
+    monkeypatch: pytest.MonkeyPatch, keeps_room: bool
+) -> None:
+    monkeypatch.setattr(Stepped, "keeps_room", keeps_room)
+    world = a_world()
+    await fill(world, "x", "y")
+    world.api.add_pod("large", UNITS)
+    await world.settle()
+    await wait(world)
+    assert world.scheduler._due_s() > world.now_s
+
+
 async def test_the_condition_says_since_when_and_for_how_long() -> None:
     world = a_world()
     await fill(world, "x", "y")

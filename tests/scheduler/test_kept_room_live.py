@@ -39,7 +39,9 @@ def on_node(pod: dict[str, dict[str, str]]) -> bool:
 async def test_a_large_pod_gets_in_under_a_stream_of_small_ones(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         await add_node(kube, "n", 1)
-        settings = SchedulerSettings(POLICY, NAMES, clock=lambda: FASTER * seconds_since_boot())
+        settings = SchedulerSettings(
+            POLICY, NAMES, clock=lambda: FASTER * seconds_since_boot(), keeps_room=True
+        )
         scheduler = asyncio.ensure_future(Scheduler(kube, settings).run())
         stream = asyncio.ensure_future(small_pods(kube))
         try:

@@ -118,11 +118,7 @@ class Scheduler:
                 await self._writes.start(write)
             uid = self._next(now_s)
             if uid is None:
-                state = self.state
-                due_s = min(state.queue.due_s(), state.claims_due_s(), state.resizing.due_s())
-                if state.pending:
-                    due_s = min(due_s, state.kept_room.due_s())
-                await self._sleep(due_s - now_s)
+                await self._sleep(self._due_s() - now_s)
                 slice_s = self._clock()
                 continue
             pod = self.state.pending.get(uid)
@@ -175,6 +171,15 @@ class Scheduler:
         if self._keeps_room:
             self._keep_room()
         return self.state.next_pod(now_s)
+
+    def _due_s(self) -> float:
+        """When there is something to do without a change in the cluster."""
+        state = self.state
+        due_s = min(state.queue.due_s(), state.claims_due_s(), state.resizing.due_s())
+        # Whoever keeps no room never looks, so that the time for it would always be over.
+        if self._keeps_room and state.pending:
+            return min(due_s, state.kept_room.due_s())
+        return due_s
 
     def _keep_room(self) -> None:
         """An internal error ends it for this term. Pods are scheduled as before."""
