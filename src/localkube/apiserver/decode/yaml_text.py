@@ -117,7 +117,8 @@ class _Reader:
 
     def _keep(self, event: Any, value: Any) -> None:
         if event.anchor:
-            self._anchors[event.anchor] = value
+            # Only where it stands does << mean a merge; who refers to it gets the text.
+            self._anchors[event.anchor] = "<<" if value is _MERGE else value
         self._put(value, event)
 
     def _put(self, value: Any, event: Any) -> None:
@@ -212,8 +213,9 @@ def _plain(text: str) -> Any:
     digits = text.replace("_", "")
     if found := _INTEGER.fullmatch(digits):
         number = _whole(found)
-        # Like Go: what does not fit 64 bits is a float.
-        return number if -(2**63) <= number < 2**64 else float(number)
+        if -(2**63) <= number < 2**64:
+            return number
+    # Like Go: what does not fit 64 bits is a float if its digits are decimal, and a text otherwise.
     if _FLOAT.fullmatch(digits):
         value = float(digits)
         return value if math.isfinite(value) else text

@@ -42,6 +42,10 @@ def _value(text: str) -> Any:
         ("<<", "<<"),
         (str(2**70), float(2**70)),
         ("9" * 1000, "9" * 1000),
+        # Not recorded, read from Go's source: no float has so many digits that are not decimal.
+        ("0x" + "f" * 298, "0x" + "f" * 298),
+        ("-0x" + "f" * 17, "-0x" + "f" * 17),
+        ("0" + "7" * 30, float("7" * 30)),
     ],
 )
 def test_scalars_are_read_as_go_reads_them(text: str, value: Any) -> None:
@@ -138,3 +142,7 @@ PLAIN = st.recursive(
 @given(PLAIN)
 def test_json_is_read_as_yaml(value: Any) -> None:
     assert _value(json.dumps(value)) == value  # JSON is YAML
+
+
+def test_the_key_of_a_merge_is_a_text_for_whoever_refers_to_it() -> None:
+    assert _value("{&a <<: {c: 1}, b: *a}") == {"b": "<<", "c": 1}
