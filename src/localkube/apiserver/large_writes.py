@@ -3,7 +3,8 @@
 One large write has its object in memory, parsed, until it is answered: some fifty megabytes. Forty
 of one user, each waiting for the others' steps, made the server ten times as large. So a user has
 two at a time, and the rest wait as bytes. There is a limit for all users together, too: what is
-over it is told to come back, because a webhook may keep the others for long.
+over it is told to come back, because a webhook may keep the others for long. The service accounts
+of a namespace count as one user: eight of them would take all places.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 from localkube.apiserver import status
 from localkube.apiserver.long_work import MOST_WAITING
+from localkube.apiserver.security.identities import party_of
 from localkube.apiserver.waiting import within_a_task
 
 LARGE_BYTES = 32 * 1024  # of a body
@@ -36,7 +38,8 @@ class LargeWrites:
     async def turn(self, user: str) -> AsyncIterator[None]:
         """Raises ApiError 429."""
         await within_a_task()
-        line = self._lines.setdefault(user, _Line())
+        party = party_of(user)
+        line = self._lines.setdefault(party, _Line())
         if line.count >= OF_ONE_USER + MOST_WAITING:
             raise _too_many(f"{MOST_WAITING} large requests of this user wait already")
         line.count += 1
@@ -47,7 +50,7 @@ class LargeWrites:
         finally:
             line.count -= 1
             if not line.count:
-                del self._lines[user]
+                del self._lines[party]
 
     @contextmanager
     def _counted(self) -> Iterator[None]:

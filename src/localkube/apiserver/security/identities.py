@@ -18,6 +18,14 @@ def node_user(node: str) -> User:
     return User(f"system:node:{node}", ("system:nodes", AUTHENTICATED))
 
 
+def party_of(user: str) -> str:
+    """Who is limited together, by the name of one of them: the service accounts of a namespace,
+    because whoever may write there makes as many as he likes."""
+    if user.startswith(SERVICE_ACCOUNT_PREFIX):
+        return user.rpartition(":")[0]
+    return user
+
+
 def service_account_groups(namespace: str) -> tuple[str, str]:
     return "system:serviceaccounts", f"system:serviceaccounts:{namespace}"
 

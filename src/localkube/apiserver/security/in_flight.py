@@ -14,12 +14,15 @@ from functools import partial
 from types import TracebackType
 
 from localkube.apiserver.request import Reply, Stream, Upgrade, WebSocket
+from localkube.apiserver.security.identities import party_of
 from localkube.apiserver.security.limits import Limits
 from localkube.apiserver.status import ApiError, too_many_requests
 
 
 class Tally:
-    """How many of something there are. Used as a context, it counts one for that long."""
+    """How many of something there are. Used as a context, it counts one for that long.
+
+    No party (a user, or the service accounts of a namespace) takes more than half of the places."""
 
     def __init__(self, what: str, limit: int, limit_per_user: int | None = None) -> None:
         self._what = what
@@ -27,6 +30,7 @@ class Tally:
         self._limit_per_user = limit_per_user
         self.count = 0
         self._by_user: Counter[str] = Counter()
+        self._by_party: Counter[str] = Counter()
 
     def __enter__(self) -> None:
         """Raises ApiError 429."""
@@ -46,16 +50,21 @@ class Tally:
         """Raises ApiError 429."""
         if self._limit_per_user is not None and self._by_user[user] >= self._limit_per_user:
             raise self._too_many(f"{self._limit_per_user} {self._what} of one user at a time")
+        party, half = party_of(user), max(1, self._limit // 2)
+        if self._by_party[party] >= half:
+            raise self._too_many(f"{half} {self._what} of one user or namespace at a time")
         # This may raise, so the user is counted after it.
         self.__enter__()
         self._by_user[user] += 1
+        self._by_party[party] += 1
         return Slot(self, user)
 
     def give_back(self, user: str) -> None:
         self.count -= 1
-        self._by_user[user] -= 1
-        if not self._by_user[user]:
-            del self._by_user[user]
+        for counted, name in ((self._by_user, user), (self._by_party, party_of(user))):
+            counted[name] -= 1
+            if not counted[name]:
+                del counted[name]
 
     def _too_many(self, found: str) -> ApiError:
         return too_many_requests(f"Too many requests: the server allows {found}")

@@ -33,8 +33,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     watches_per_user: int = 100
     # What a watcher has not read yet. Past this it is cut off; it will list again.
     watch_buffer_bytes: int = WATCHER_BUFFER_BYTES
-    # exec, attach and port-forward: each is a process or a socket of this machine.
-    streams: int = 64
-    followed_logs: int = 200
+    # exec, attach and port-forward: each is a process or a socket of this machine. Of these, of
+    # followed logs and of watches, one user has half at most (in_flight.py).
+    streams: int = 128
+    followed_logs: int = 400
     # Writes that wait for the disk. Past this clients are told to come back in a second (429).
     mutations: int = 400

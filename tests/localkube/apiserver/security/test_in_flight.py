@@ -8,7 +8,7 @@ from localkube.apiserver.security.in_flight import InFlight
 from localkube.apiserver.security.limits import Limits
 from localkube.apiserver.status import ApiError
 
-LIMITS = Limits(mutations=2, watches=3, watches_per_user=2, streams=1, followed_logs=1)
+LIMITS = Limits(mutations=2, watches=4, watches_per_user=2, streams=1, followed_logs=1)
 
 
 async def _chunks(*chunks: bytes) -> AsyncIterator[bytes]:
@@ -44,14 +44,27 @@ def test_a_user_may_have_only_so_many_watches() -> None:
     taken = [in_flight.watch("a"), in_flight.watch("a")]
     with pytest.raises(ApiError, match="2 watches of one user"):
         in_flight.watch("a")
-    taken.append(in_flight.watch("b"))
-    with pytest.raises(ApiError, match="3 watches at a time"):
+    taken += [in_flight.watch("b"), in_flight.watch("b")]
+    with pytest.raises(ApiError, match="4 watches at a time"):
         in_flight.watch("c")
     for slot in taken:
         slot.release()
         slot.release()  # the second time counts for nothing
     assert in_flight._watches.count == 0
     assert not in_flight._watches._by_user
+    assert not in_flight._watches._by_party
+
+
+def test_nobody_takes_more_than_half_not_even_with_many_service_accounts() -> None:
+    in_flight = InFlight(Limits(streams=4))
+    accounts = [f"system:serviceaccount:tenant:a{number}" for number in range(3)]
+    taken = [in_flight.stream(account) for account in accounts[:2]]
+    with pytest.raises(ApiError, match="2 exec, attach and port-forward streams of one user or"):
+        in_flight.stream(accounts[2])
+    taken += [in_flight.stream("kubernetes-admin"), in_flight.stream("system:serviceaccount:b:a0")]
+    for slot in taken:
+        slot.release()
+    assert not in_flight._streams._by_party
 
 
 async def test_a_stream_holds_its_place_to_its_end() -> None:
@@ -115,4 +128,4 @@ async def test_a_websocket_counts_while_it_runs() -> None:
 def test_the_limits_are_those_that_are_documented() -> None:
     limits = Limits()
     assert (limits.wire.body_bytes, limits.object_bytes) == (3 * 2**20, 3 * 2**19)
-    assert (limits.watches, limits.watches_per_user, limits.streams) == (500, 100, 64)
+    assert (limits.watches, limits.watches_per_user, limits.streams) == (500, 100, 128)

@@ -91,3 +91,32 @@ async def test_too_many_are_told_to_come_back_and_users_do_not_wait_for_others(
     done.set()
     await asyncio.gather(*tasks)
     await write("c")
+
+
+async def test_the_service_accounts_of_a_namespace_have_their_places_together() -> None:
+    writes, done = LargeWrites(), asyncio.Event()
+    began: asyncio.Queue[str] = asyncio.Queue()
+
+    async def write(user: str) -> None:
+        async with writes.turn(user):
+            began.put_nowait(user)
+            await done.wait()
+
+    accounts = [f"system:serviceaccount:tenant:a{number}" for number in range(20)]
+    tasks = [asyncio.ensure_future(write(account)) for account in accounts]
+    tasks.append(asyncio.ensure_future(write("kubernetes-admin")))
+    assert [await began.get() for _ in range(3)] == [*accounts[:2], "kubernetes-admin"]
+    assert began.empty()
+    done.set()
+    await asyncio.gather(*tasks)
+    assert not writes._lines
+
+
+async def test_a_read_with_a_large_body_takes_no_place(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may wait for hours: for the first line of a log."""
+    monkeypatch.setattr(large_writes, "OF_ALL", 0)
+    body = map_body(data=_DATA)
+    assert (await watched.call(Heavy("POST", f"{CONFIGMAPS}{DRY}", body)))[0] == 429
+    assert (await watched.call(Heavy("GET", CONFIGMAPS, body)))[0] == 200
