@@ -2,7 +2,8 @@
 
 It is written to a new file, which then replaces the old one, so a kubelet that is killed leaves the
 old content or the new one, never a part. A file that is damaged nevertheless (the checksum tells)
-is ignored with a warning: plugins register again, and pods ask for devices again."""
+is ignored with a warning: plugins register again, and pods ask for devices again. Pods with plugins
+can write it, too, with the right checksum: so what is in it may be anything."""
 
 import base64
 import logging
@@ -13,6 +14,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from kubeclient.kubeletapi.messages import ContainerAllocateResponse
@@ -25,6 +27,19 @@ log = logging.getLogger(__name__)
 NAME = "kubelet_internal_checkpoint"
 _MAX_BYTES = 64 * 1024 * 1024
 _NO_NUMA = "-1"
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    pod: str = msgspec.field(name="PodUID")
+    container: str = msgspec.field(name="ContainerName")
+    resource: str = msgspec.field(name="ResourceName")
+    ids: dict[str, tuple[str, ...]] = msgspec.field(name="DeviceIDs")
+    response: str = msgspec.field(name="AllocResp")
+
+
+class _Data(msgspec.Struct, frozen=True):
+    entries: tuple[_Entry, ...] = msgspec.field(name="PodDeviceEntries")
+    registered: dict[str, tuple[str, ...]] = msgspec.field(name="RegisteredDevices")
 
 
 def write(directory: Path, grants: Iterable[Grant], registered: Mapping[str, list[str]]) -> None:
@@ -48,12 +63,11 @@ def read(directory: Path) -> tuple[list[Grant], list[str]]:
         if len(text) > _MAX_BYTES:
             raise ValueError(f"more than {_MAX_BYTES} bytes")
         found = orjson.loads(text)
-        data = found["Data"]
-        if found["Checksum"] != _sum(data):
+        if found["Checksum"] != _sum(found["Data"]):
             raise ValueError("wrong checksum")
-        grants = [_grant(entry) for entry in data["PodDeviceEntries"]]
-        return grants, list(data["RegisteredDevices"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        data = msgspec.convert(found["Data"], _Data)
+        return [_grant(entry) for entry in data.entries], list(data.registered)
+    except (OSError, ValueError, KeyError, TypeError, msgspec.ValidationError) as error:
         log.warning("damaged checkpoint of devices", extra={"file": path, "error": repr(error)})
         return [], []
 
@@ -78,11 +92,11 @@ def _entry(grant: Grant) -> dict[str, Any]:
     }
 
 
-def _grant(entry: dict[str, Any]) -> Grant:
+def _grant(entry: _Entry) -> Grant:
     return Grant(
-        entry["PodUID"],
-        entry["ContainerName"],
-        entry["ResourceName"],
-        tuple(id for ids in entry["DeviceIDs"].values() for id in ids),
-        decode(ContainerAllocateResponse, base64.b64decode(entry["AllocResp"])),
+        entry.pod,
+        entry.container,
+        entry.resource,
+        tuple(id for ids in entry.ids.values() for id in ids),
+        decode(ContainerAllocateResponse, base64.b64decode(entry.response)),
     )

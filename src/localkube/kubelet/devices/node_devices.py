@@ -118,9 +118,11 @@ class NodeDevices:
         )  # one pod at a time: a choice and its grant must not be interleaved
         self._tasks: asyncio.TaskGroup | None = None
         grants, resources = checkpoint.read(self._directory)
+        # Whatever the file says, a plugin has extended resources only, and a node so many of them.
         for grant in grants:
-            self._grants.add(grant)
-        for resource in resources:
+            if is_extended(grant.resource):
+                self._grants.add(grant)
+        for resource in [each for each in resources if is_extended(each)][:_MOST_RESOURCES]:
             self._stock.remember(resource, time.monotonic())
 
     async def run(self) -> None:

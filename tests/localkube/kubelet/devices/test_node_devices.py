@@ -2,12 +2,15 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 
 from kubeclient.kubeletapi.calling import channel_to
 from kubeclient.kubeletapi.errors import RpcFailed
 from kubeclient.kubeletapi.messages import ContainerDevices, ContainerResources, PodResources
+from localkube.kubelet.devices import checkpoint
 from localkube.kubelet.devices.grants import DeviceRequest
 from localkube.kubelet.devices.node_devices import NodeDevices, NotYet, SocketDirectories
 from tests.localkube.kubelet.devices.plugin import RESOURCE, FakePlugin, register
@@ -237,6 +240,43 @@ async def test_a_damaged_checkpoint_counts_as_none(tmp_path: Path, damage: bytes
     async with node(tmp_path) as kubelet, FakePlugin("t0").registered(tmp_path):
         await kubelet.until(1)
         assert await kubelet.devices.admit("p", [request(1)]) is None
+
+
+_ENTRY = {
+    "PodUID": "p",
+    "ContainerName": "c",
+    "ResourceName": RESOURCE,
+    "DeviceIDs": {"-1": ["t0"]},
+    "AllocResp": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("entry", "registered"),
+    [
+        ({"DeviceIDs": []}, {}),
+        ({"DeviceIDs": {"-1": [["t0"]]}}, {}),
+        ({"PodUID": ["p"]}, {}),
+        ({"ResourceName": "cpu"}, {"cpu": [], "x": [], "kubernetes.io/x": []}),
+        ({"AllocResp": "/////w=="}, {}),
+        ({}, [["x"]]),
+        ({}, {RESOURCE: 3}),
+    ],
+)
+async def test_a_checkpoint_that_a_pod_wrote_stops_no_node(
+    tmp_path: Path, entry: dict[str, Any], registered: Any
+) -> None:
+    """The checksum is no secret."""
+    data = {"PodDeviceEntries": [_ENTRY | entry], "RegisteredDevices": registered}
+    text = orjson.dumps({"Data": data, "Checksum": checkpoint._sum(data)})
+    (tmp_path / checkpoint.NAME).write_bytes(text)
+    devices = Node(tmp_path).devices
+    assert (devices.counts().capacity, devices._grants.pods()) == ({}, frozenset())
+
+
+async def test_a_checkpoint_brings_no_more_resources_than_plugins_may_have(tmp_path: Path) -> None:
+    checkpoint.write(tmp_path, (), {f"example.com/r{number}": [] for number in range(1000)})
+    assert len(Node(tmp_path).devices.counts().capacity) == 64
 
 
 async def test_a_resource_without_a_plugin_is_ignored(tmp_path: Path) -> None:
