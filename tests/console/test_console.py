@@ -251,6 +251,14 @@ def test_the_browser_chooses_the_language_and_the_visitor_another(own: tuple[int
     assert "1 个节点中有 1 个就绪。" in page
 
 
+@pytest.mark.parametrize("path", ["//evil.example/x", "////evil.example/x", "/\\\\evil.example/x"])
+def test_no_choice_of_a_theme_leads_to_another_host(own: tuple[int, str], path: str) -> None:
+    status, _, headers = get(own[0], f"{path}?theme=dark")
+    assert status == 303
+    assert headers["Location"].replace("%5C", "/").lstrip("/") == "evil.example/x"
+    assert headers["Location"][:2] not in ("//", "/\\")
+
+
 def test_a_visitor_signs_in_with_his_own_token_and_comes_back(
     served: int, cluster: Cluster
 ) -> None:

@@ -296,8 +296,9 @@ def _preferred(request: web.Request) -> web.StreamResponse | None:
     for name, known in (("language", TABLES), ("theme", THEMES)):
         chosen = request.query.get(name, "")
         if chosen in known and request.method == "GET" and not wants_stream(request):
-            rest = request.rel_url.without_query_params(name)
-            answer = web.HTTPSeeOther(str(rest))
+            rest = str(request.rel_url.without_query_params(name))
+            # To a browser, what begins with two slashes is the name of another host.
+            answer = web.HTTPSeeOther("/" + rest.lstrip("/\\"))
             answer.set_cookie(f"gpupool-{name}", chosen, max_age=_YEAR_S, samesite="Strict")
             return answer
     return None
