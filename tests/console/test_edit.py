@@ -169,6 +169,23 @@ def test_a_diff_shows_what_changed_and_a_little_around_it() -> None:
         diff("x\n" * 30_000, "y\n")
 
 
+def test_a_diff_takes_no_notice_of_what_is_the_same_around_it() -> None:
+    same = [f"line {n}" for n in range(50_000)]
+    lines = diff("\n".join([*same, "a", *same]), "\n".join([*same, "b", *same]))
+    assert [line.sign for line in lines] == list("…   -+   ")
+    assert [line.text for line in lines[1:4]] == same[-3:]
+    assert [line.text for line in lines[-3:]] == same[:3]
+
+
+def test_two_texts_that_are_slow_to_compare_are_not_compared() -> None:
+    """Every match splits off one line, and looks at all of the rest again."""
+    old = [line for n in range(5_000) for line in (f"x{n}", f"f{n % 49}")]
+    new = [f"f{n}" for n in range(49) for _ in range(99)]
+    new += [line for n in range(2_500) for line in (f"x{n}", f"v{n}")]
+    with pytest.raises(TooLong):  # it took half a minute
+        diff("\n".join(old), "\n".join(new))
+
+
 def test_texts_survive_the_way_through_the_editor() -> None:
     data = {"ini": "[a]\nb = 1\n", "odd": "a \n b", "yes": "on", "no": "0o7", "empty": "", "n": "1"}
     text = editable_yaml({"metadata": {"name": "x", "uid": "u"}, "data": data, "status": {"a": 1}})

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 _CONTEXT = 3  # lines around each change
-_MOST_LINES = 20_000  # of a text: comparing takes long for more
+# Of both texts, between the first and the last difference. Comparing takes up to the cube of them,
+# and whoever wrote both texts can have that: this is a second.
+_MOST_LINES = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +21,35 @@ class TooLong(Exception):
 
 
 def diff(old: str, new: str) -> tuple[DiffLine, ...]:
-    """Empty: they are the same. Raises TooLong."""
+    """Empty: they are the same. Raises TooLong. May take a second: not for the event loop."""
     before, after = old.splitlines(), new.splitlines()
+    start = max(0, _same(before, after) - _CONTEXT)
+    before, after = before[start:], after[start:]
+    end = max(0, _same(before[::-1], after[::-1]) - _CONTEXT)
+    before, after = before[: len(before) - end], after[: len(after) - end]
     if len(before) + len(after) > _MOST_LINES:
         raise TooLong
     groups = list(SequenceMatcher(None, before, after).get_grouped_opcodes(_CONTEXT))
     return tuple(
-        line for index, group in enumerate(groups) for line in _lines(index, group, before, after)
+        line
+        for index, group in enumerate(groups)
+        for line in _lines(start + index, group, before, after)
     )
 
 
+def _same(one: list[str], other: list[str]) -> int:
+    """How many lines are the same from the beginning on."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
 def _lines(
-    index: int, group: list[tuple[str, int, int, int, int]], before: list[str], after: list[str]
+    lines_before: int,
+    group: list[tuple[str, int, int, int, int]],
+    before: list[str],
+    after: list[str],
 ) -> Iterator[DiffLine]:
-    if index or group[0][1]:
+    if lines_before or group[0][1]:
         yield DiffLine("…", "")
     for kind, i, j, k, end in group:
         if kind == "equal":

@@ -3,6 +3,7 @@
 Every complaint has the line that it is about: YAML's own, and the API server's, which names fields.
 """
 
+import asyncio
 import re
 from dataclasses import dataclass
 
@@ -34,7 +35,8 @@ class Planned:
 
 async def planned(kube: Kube, text: str, namespace: str) -> list[Planned]:
     """`namespace`: of objects that name none. Raises BadManifest, KubeError."""
-    documents = read_documents(text)
+    # In a thread: 100,000 values take seconds, and other visitors do not wait for them.
+    documents = await asyncio.to_thread(read_documents, text)
     if isinstance(documents, tuple):
         raise BadManifest(*(Complaint(each.text, line_of(each.mark)) for each in documents))
     found = [(each, document) for document in documents for each in objects_of(document.data)]

@@ -3,8 +3,12 @@
 The text is that of one version of the object. If somebody else changes the object meanwhile, the
 visitor is told and sees the differences to the present one before anything is saved. Controllers
 write the status of objects all the time: that alone is not such a change.
+
+Large objects take seconds to write, to read and to compare: all of it is done in threads, so that
+other visitors do not wait.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -87,11 +91,11 @@ async def _ask(
                 "manifest",
                 "YAML",
                 FieldKind.LINES,
-                value=editable_yaml(obj),
+                value=await asyncio.to_thread(editable_yaml, obj),
                 is_required=True,
                 longest=_LONGEST,
             ),
-            Field("version", "", FieldKind.HIDDEN, value=_version(obj)),
+            Field("version", "", FieldKind.HIDDEN, value=await _version(obj)),
             Field("seen", "", FieldKind.HIDDEN),
             Field("step", "", FieldKind.HIDDEN),
         ),
@@ -109,7 +113,7 @@ async def _do(
 ) -> Done | Checked:
     t, (namespace, name) = visit.t, place(visit)
     try:
-        wanted = _wanted(resource, namespace, name, values["manifest"])
+        wanted = await asyncio.to_thread(_wanted, resource, namespace, name, values["manifest"])
         for is_last in (*(False,) * _TRIES, True):
             try:
                 present = await _read(resource, place, visit)
@@ -128,7 +132,7 @@ async def _try(
     resource: Resource, visit: Visit, wanted: _Wanted, present: Obj, values: Mapping[str, str]
 ) -> Checked | None:
     """None: it is saved. Raises BadManifest, Conflict, KubeError."""
-    if values["version"] != _version(present):
+    if values["version"] != await _version(present):
         return await _overtaken(resource, visit, wanted, present)
     text = values["manifest"]
     if values["step"] != "save" or values["seen"] != _mark(text, values["version"]):
@@ -182,9 +186,9 @@ async def _review(
     resource: Resource, visit: Visit, wanted: _Wanted, present: Obj, text: str
 ) -> Checked:
     """What would change, as the API server would write it."""
-    t, version = visit.t, _version(present)
+    t, version = visit.t, await _version(present)
     would_be = await _write(resource, visit, wanted, present, _DRY)
-    lines = _compared(present, would_be)
+    lines = await asyncio.to_thread(_compared, present, would_be)
     if lines == ():
         return Checked(t("Nothing would change."), {"diff": (), "may_save": False})
     words = t("The API server would accept it. This would change:")
@@ -202,8 +206,9 @@ async def _overtaken(resource: Resource, visit: Visit, wanted: _Wanted, present:
         " Change your text if you want to keep them, then look at the changes again."
     )
     would_be = await _write(resource, visit, wanted, present, _DRY)
-    values = {"diff": _compared(present, would_be), "is_trouble": True, "may_save": False}
-    return Checked(words, values, {"version": _version(present), "seen": "", "step": ""})
+    lines = await asyncio.to_thread(_compared, present, would_be)
+    values = {"diff": lines, "is_trouble": True, "may_save": False}
+    return Checked(words, values, {"version": await _version(present), "seen": "", "step": ""})
 
 
 def _compared(present: Obj, would_be: Obj) -> tuple[DiffLine, ...] | None:
@@ -214,9 +219,10 @@ def _compared(present: Obj, would_be: Obj) -> tuple[DiffLine, ...] | None:
         return None
 
 
-def _version(obj: Obj) -> str:
+async def _version(obj: Obj) -> str:
     """Of what people edit. The resourceVersion changes with the status as well."""
-    return hashlib.sha256(editable_yaml(obj).encode()).hexdigest()
+    text = await asyncio.to_thread(editable_yaml, obj)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _mark(text: str, version: str) -> str:

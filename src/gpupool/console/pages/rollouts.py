@@ -1,5 +1,6 @@
 """The rollouts of a workload, and the way back: as `kubectl rollout history` and `undo`."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -121,7 +122,8 @@ async def _ask(resource: Resource, visit: Visit) -> Question:
     wanted = await _wanted(resource, visit, workload)
     kind, number = resource.kind.lower(), wanted.number
     command = f"kubectl rollout undo {kind} {name} --to-revision={number} --namespace {namespace}"
-    lines = _compared(workload["spec"]["template"], wanted.template)
+    present = workload["spec"]["template"]
+    lines = await asyncio.to_thread(_compared, present, wanted.template)
     sentence = t("Its pods are replaced one after another. In the pods, this changes:")
     if not lines:
         sentence = t("Its pods are already as in this revision.")
