@@ -5,10 +5,14 @@ healthy pods lags behind, so evicted pods are remembered in status.disruptedPods
 them go.
 """
 
+from functools import partial
+from typing import TypeAlias
+
 from kubeclient.objects import Obj
-from kubeclient.selectors import from_object
+from kubeclient.selectors import LabelSelector, from_object
 from localkube.apiserver import status
 from localkube.apiserver.api import Api
+from localkube.apiserver.decode.weight import is_long
 from localkube.apiserver.patch.managed_fields import Writer, track_update
 from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.routing import Target
@@ -19,8 +23,11 @@ from localkube.apiserver.verbs.delete import check_preconditions, delete_record
 from localkube.apiserver.verbs.options import delete_options
 from localkube.apiserver.verbs.read import existing
 from localkube.apiserver.verbs.typed_body import typed_body
+from localkube.apiserver.waiting import Turns
 
 BUDGETS = "poddisruptionbudgets.policy"
+# Of budgets, by the id of the record, which is held so that no other one gets the id.
+_Selectors: TypeAlias = dict[int, tuple[Record, LabelSelector]]
 # kube-apiserver's limit: so many entries mean that the controller does not clear them.
 _DISRUPTED_LIMIT = 2000
 
@@ -33,11 +40,12 @@ async def evict(api: Api, request: Request, target: Target) -> Answer:
     options = delete_options(request, eviction.get("deleteOptions") or {})
     pod_target = target._replace(subresource="", sub=None)
     await show_others(api, request, target, eviction, dry_run=options.dry_run)
+    selectors = await _selectors(api, request, existing(api, pod_target))
     record = existing(api, pod_target)
     check_preconditions(pod_target.kind, record, options)
     pod = record.obj()
     if _needs_budget(pod):
-        _charge(api, record, dry_run=options.dry_run)
+        _charge(api, record, selectors, dry_run=options.dry_run)
         if not options.dry_run:
             _set_condition(pod.setdefault("status", {}), _evicted(api.stamp()))
             # Not awaited: the deletion below has a later version, and versions are committed in
@@ -57,12 +65,32 @@ def _needs_budget(pod: Obj) -> bool:
     )
 
 
-def _charge(api: Api, pod: Record, *, dry_run: bool) -> None:
-    budgets = [
-        record
-        for record in api.store.records(BUDGETS, pod.namespace)
-        if from_object(record.obj()["spec"].get("selector")).matches(pod.labels)
-    ]
+async def _selectors(api: Api, request: Request, pod: Record) -> _Selectors:
+    """Read before the one step, because it takes long if they are many or large."""
+    found: _Selectors = {}
+    if not _needs_budget(pod.obj()):
+        return found
+    turns, user = Turns(), request.user.name if request.user is not None else ""
+    for record in list(api.store.records(BUDGETS, pod.namespace)):
+        if is_long(record.body):
+            selector = await api.long_work.done(user, partial(_selector, record))
+        else:
+            selector = _selector(record)
+        found[id(record)] = record, selector
+        await turns.next()
+    return found
+
+
+def _selector(budget: Record) -> LabelSelector:
+    return from_object(budget.obj()["spec"].get("selector"))
+
+
+def _charge(api: Api, pod: Record, selectors: _Selectors, *, dry_run: bool) -> None:
+    budgets = []
+    for record in api.store.records(BUDGETS, pod.namespace):
+        _, selector = selectors.get(id(record)) or (record, _selector(record))  # or it is new
+        if selector.matches(pod.labels):
+            budgets.append(record)
     if len(budgets) > 1:
         text = "This pod has more than one PodDisruptionBudget, "
         text += "which the eviction subresource does not support."
