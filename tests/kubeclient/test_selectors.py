@@ -17,6 +17,7 @@ from kubeclient.selectors import (
     Requirement,
     SelectorError,
     from_object,
+    object_matches,
     parse_field_selector,
     parse_label_selector,
 )
@@ -252,3 +253,20 @@ def test_a_bad_field_selector_is_refused_in_kubernetes_words(text: str, complain
     with pytest.raises(SelectorError) as error:
         parse_field_selector(text)
     assert str(error.value) == complaint
+
+
+@pytest.mark.parametrize("labels", [{}, {"a": "1"}, {"a": "2", "b": ""}, {"b": "1"}])
+@pytest.mark.parametrize("operator", ["In", "NotIn", "Exists", "DoesNotExist"])
+@pytest.mark.parametrize("wanted", [None, {}, {"b": ""}, {"a": "2"}])
+def test_a_checked_selector_selects_the_same_without_being_checked(
+    labels: dict[str, str], operator: str, wanted: dict[str, str] | None
+) -> None:
+    values = {"values": ["1", "3"]} if operator in ("In", "NotIn") else {}
+    expressions = [{"key": "a", "operator": operator, **values}]
+    for selector in (
+        None,
+        {"matchLabels": wanted},
+        {"matchExpressions": expressions},
+        {"matchLabels": wanted, "matchExpressions": expressions},
+    ):
+        assert object_matches(selector, labels) is from_object(selector).matches(labels)

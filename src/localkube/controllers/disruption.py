@@ -15,7 +15,7 @@ from kubeclient.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from kubeclient.selectors import from_object
+from kubeclient.selectors import object_matches
 from localkube.controllers.pods import (
     controller_of,
     count_of,
@@ -36,11 +36,11 @@ async def reconcile(key: Key, context: Context) -> float | None:
     budget = context.of(DISRUPTION_BUDGETS).get(key[1], key[0])
     if budget is None:
         return None
-    selector = from_object(budget["spec"].get("selector"))
+    selector = budget["spec"].get("selector")
     pods = [
         pod
         for pod in context.of(PODS).by(_BY_NAMESPACE, key[0])
-        if selector.matches(pod["metadata"].get("labels") or {})
+        if object_matches(selector, pod["metadata"].get("labels") or {})
     ]
     known = budget.get("status", {})
     disrupted = _still_disrupted(known.get("disruptedPods") or {}, pods, context.now())
@@ -60,7 +60,7 @@ def _add_indexes(context: Context) -> None:
 def _budgets_of_pod(pod: Obj, context: Context) -> Iterable[Key]:
     labels = pod["metadata"].get("labels") or {}
     for budget in context.of(DISRUPTION_BUDGETS).by(_BY_NAMESPACE, pod["metadata"]["namespace"]):
-        if from_object(budget["spec"].get("selector")).matches(labels):
+        if object_matches(budget["spec"].get("selector"), labels):
             yield key_of(budget)
 
 
