@@ -113,6 +113,7 @@ class NodeDevices:
         self._stock = Stock()
         self._grants = Grants()
         self._plugins: dict[tuple[str, str], Plugin] = {}  # by resource and socket
+        self._connecting: set[asyncio.Future[str]] = set()  # plugins that have not answered yet
         self._turn = (
             asyncio.Lock()
         )  # one pod at a time: a choice and its grant must not be interleaved
@@ -161,13 +162,18 @@ class NodeDevices:
             raise Refusal(problem)
         if (request.resource_name, request.endpoint) in self._plugins:
             raise Refusal(f"device plugin already connected: {request.endpoint}")
-        if not self._stock.has(request.resource_name) and len(self._stock) >= _MOST_RESOURCES:
+        coming = len(self._connecting)
+        is_new = not self._stock.has(request.resource_name)
+        if is_new and len(self._stock) + coming >= _MOST_RESOURCES:
             raise Refusal(f"the plugins of this node have {_MOST_RESOURCES} resources already")
-        if len(self._plugins) >= _MOST_PLUGINS:
+        if len(self._plugins) + coming >= _MOST_PLUGINS:
             raise Refusal(f"this node has {_MOST_PLUGINS} plugins already")
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._connecting.add(ready)
+        ready.add_done_callback(self._connecting.discard)
         add_task(self._tasks, self._follow(request, ready), "device-plugin")
-        if problem := await ready:
+        # Whoever hangs up meanwhile has a connection nevertheless, until the plugin's time is over.
+        if problem := await asyncio.shield(ready):
             raise Refusal(problem)
 
     async def admit(self, pod: str, requests: Iterable[DeviceRequest]) -> str | None:

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,14 @@ import orjson
 import pytest
 
 from kubeclient.kubeletapi.calling import channel_to
-from kubeclient.kubeletapi.errors import RpcFailed
-from kubeclient.kubeletapi.messages import ContainerDevices, ContainerResources, PodResources
+from kubeclient.kubeletapi.errors import Refusal, RpcFailed
+from kubeclient.kubeletapi.messages import (
+    API_VERSION,
+    ContainerDevices,
+    ContainerResources,
+    PodResources,
+    RegisterRequest,
+)
 from localkube.kubelet.devices import checkpoint
 from localkube.kubelet.devices.grants import DeviceRequest
 from localkube.kubelet.devices.node_devices import NodeDevices, NotYet, SocketDirectories
@@ -294,3 +301,30 @@ async def test_plugins_hear_of_a_start_if_they_want_to(tmp_path: Path) -> None:
         await kubelet.devices.pre_start("p", "c")
         await kubelet.devices.pre_start("p", "c")
         assert plugin.pre_started == [("t0",), ("t0",)]
+
+
+async def test_plugins_that_never_answer_are_counted_too(tmp_path: Path) -> None:
+    """Each has a connection of the whole server's, also when its caller has hung up."""
+    async with node(tmp_path) as kubelet:
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(str(tmp_path / "silent.sock"))
+            silent.listen(100)
+            calls = [
+                asyncio.ensure_future(
+                    kubelet.devices.register(
+                        RegisterRequest(API_VERSION, "silent.sock", f"example.com/r{number}")
+                    )
+                )
+                for number in range(100)
+            ]
+            await asyncio.sleep(0.1)
+            assert sum(call.done() for call in calls) == 36
+            with pytest.raises(Refusal, match="64 resources already"):
+                await calls[-1]
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            with pytest.raises(Refusal, match="64 resources already"):
+                await kubelet.devices.register(
+                    RegisterRequest(API_VERSION, "silent.sock", "example.com/last")
+                )
