@@ -182,7 +182,7 @@ def test_two_texts_that_are_slow_to_compare_are_not_compared() -> None:
     old = [line for n in range(5_000) for line in (f"x{n}", f"f{n % 49}")]
     new = [f"f{n}" for n in range(49) for _ in range(99)]
     new += [line for n in range(2_500) for line in (f"x{n}", f"v{n}")]
-    with pytest.raises(TooLong):  # it took half a minute
+    with pytest.raises(TooLong):  # with 6,000 lines each, it took 7.5 s
         diff("\n".join(old), "\n".join(new))
 
 

@@ -42,7 +42,7 @@ def _value(text: str) -> Any:
         ("<<", "<<"),
         (str(2**70), float(2**70)),
         ("9" * 1000, "9" * 1000),
-        # Not recorded, read from Go's source: no float has so many digits that are not decimal.
+        # Not recorded: as we understand the resolver of go-yaml.
         ("0x" + "f" * 298, "0x" + "f" * 298),
         ("-0x" + "f" * 17, "-0x" + "f" * 17),
         ("0" + "7" * 30, float("7" * 30)),
