@@ -142,19 +142,8 @@ class Page:
         await self.command("Input.dispatchKeyEvent", type="rawKeyDown", **pressed)
         await self.command("Input.dispatchKeyEvent", type="keyUp", **pressed)
 
-    async def _shot(self) -> dict[str, Any]:
-        """Between two pages the browser has none to take a picture of."""
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                return await self.command("Page.captureScreenshot", format="png")
-            except Broken:
-                if time.monotonic() > deadline:
-                    raise
-            await asyncio.sleep(_LOOK_EVERY_S)
-
     async def picture(self, path: Path) -> None:
-        shot = await self._shot()
+        shot = await self.command("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(shot["data"]))  # noqa: ASYNC240
 
 

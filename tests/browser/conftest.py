@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.find_kubectl import ensure_kubectl
-from tests.browser.chromium import Page, browser, find_chromium
+from tests.browser.chromium import Broken, Page, browser, find_chromium
 
 OpenBrowser = Callable[[], AbstractAsyncContextManager[Page]]
 
@@ -34,7 +34,9 @@ def open_browser(chromium: str, tmp_path: Path) -> OpenBrowser:
             try:
                 yield page
             except BaseException:
-                await page.picture(tmp_path / "failed.png")
+                # Between two pages there is nothing to take a picture of; the failure counts.
+                with contextlib.suppress(Broken):
+                    await page.picture(tmp_path / "failed.png")
                 raise
 
     return opened
