@@ -122,8 +122,11 @@ class Page:
         at = {"x": place[0], "y": place[1], "button": "left", "clickCount": 1}
         await self.command("Input.dispatchMouseEvent", type="mousePressed", **at)
         await self.command("Input.dispatchMouseEvent", type="mouseReleased", **at)
-        # A page that was left has no such variable; what has gone was hit.
-        return not await self.run(f"!!window.clickMissed && !!({element})")
+        # A page that was left has no such variable, or is just being left; what has gone was hit.
+        try:
+            return not await self.run(f"!!window.clickMissed && !!({element})")
+        except Broken:
+            return True
 
     async def type(self, text: str) -> None:
         """Into what has the focus."""
