@@ -82,11 +82,13 @@ async def hostile(behave: Behave, *, tls: bool = True) -> AsyncIterator[Hostile]
     """Without TLS it accepts connections and says nothing."""
     found = Hostile(ca_bundle=base64.b64encode(key_pair()[0]).decode())
     tasks: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         tasks.add(task)
+        writers.append(writer)
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             if tls:
                 await behave(await _called(found, reader, writer))
@@ -104,6 +106,10 @@ async def hostile(behave: Behave, *, tls: bool = True) -> AsyncIterator[Hostile]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        # With TLS, `close` waits for an answer of the peer, longer than the test lives.
+        for writer in writers:
+            writer.transport.abort()
+        await asyncio.sleep(0)
 
 
 def patched(*operations: Obj) -> dict[str, object]:
