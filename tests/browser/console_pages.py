@@ -30,7 +30,7 @@ def running_console(kubeconfig: Path, *, env: dict[str, str] | None = None) -> I
     )
     try:
         assert process.stdout is not None
-        found = re.search(r"http://127\.0\.0\.1:\d+/\?key=\S+", process.stdout.readline())
+        found = re.search(r"http://\S+\.localhost:\d+/\?key=\S+", process.stdout.readline())
         assert found is not None
         yield found[0]
     finally:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from gpupool.testing import Cluster
 from tests.browser.conftest import OpenBrowser
@@ -46,3 +48,23 @@ async def test_no_text_of_a_user_runs_in_a_browser(address: str, open_browser: O
         assert shown >= len(KINDS), "the texts were on the pages, as texts"
         origin = visitor.address
         assert all(url.startswith((origin, "data:")) for url in page.asked)
+
+
+async def test_other_servers_of_this_machine_get_no_cookie(
+    address: str, open_browser: OpenBrowser
+) -> None:
+    sent = []
+
+    async def note(request: web.Request) -> web.Response:
+        sent.append((request.path, request.headers.get("Cookie", "")))
+        return web.Response(text="<h1>a notebook of somebody else</h1>", content_type="text/html")
+
+    served = web.Application()
+    served.router.add_get("/{name}", note)
+    async with TestServer(served) as other, signed_in(open_browser, address) as visitor:
+        for host in ("127.0.0.1", "localhost"):
+            await visitor.page.open(f"http://{host}:{other.port}/{host}")
+            await visitor.page.shows("a notebook of somebody else")
+        await visitor.goes_to("/nodes")  # still signed in
+    assert {("/127.0.0.1", ""), ("/localhost", "")} <= set(sent)
+    assert all(cookie == "" for _, cookie in sent)

@@ -35,6 +35,13 @@ def test_the_tunnel_keeps_a_port_that_everybody_may_use_and_the_rest_of_the_link
     assert words.endswith("open http://localhost:30080/lab?key=a there.")
 
 
+def test_the_tunnel_keeps_a_name_that_only_browsers_find() -> None:
+    words = tunnel_words("http://a.localhost:8080/?key=k", "b")
+    assert "  ssh -N -L 8080:127.0.0.1:8080 b\n" in words
+    assert words.endswith("open http://a.localhost:8080/?key=k there.")
+    assert from_elsewhere("http://a.localhost:8080", {}) != ""
+
+
 @pytest.mark.parametrize(
     ("link", "environ"),
     [

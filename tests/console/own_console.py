@@ -54,7 +54,7 @@ def running_console(kubeconfig: Path, *, env: dict[str, str] | None = None) -> I
     )
     try:
         assert process.stdout is not None
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/\?key=(\S+)", process.stdout.readline())
+        found = re.search(r"localhost:(\d+)/\?key=(\S+)", process.stdout.readline())
         assert found is not None
         console = OwnConsole(int(found[1]), "", "")
         status, _, headers = console.asks("GET", f"/?key={found[2]}")

@@ -51,7 +51,8 @@ def console(*arguments: str) -> Iterator[tuple[int, str]]:
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/(?:\?key=(.+))?", process.stdout.readline())
+        link = r"(?:localhost|127\.0\.0\.1):(\d+)/(?:\?key=(.+))?"
+        found = re.search(link, process.stdout.readline())
         assert found is not None
         yield int(found[1]), found[2] or ""
     finally:
@@ -182,8 +183,10 @@ def test_a_session_ends_with_the_sign_out(own: tuple[int, str]) -> None:
 
 def test_requests_for_another_host_are_refused(own: tuple[int, str]) -> None:
     path = f"{home(own)}/overview"
-    assert get(own[0], path, signed_in(own), host="evil.example:80")[0] == 403
-    assert get(own[0], "/static/console.css", host=f"localhost:{own[0]}")[0] == 200
+    for host in ("evil.example:80", "localhost.evil.example", "evillocalhost", "localhost."):
+        assert get(own[0], path, signed_in(own), host=host)[0] == 403
+    for host in (f"localhost:{own[0]}", f"any-word.localhost:{own[0]}"):
+        assert get(own[0], "/static/console.css", host=host)[0] == 200
 
 
 def test_changes_come_only_from_pages_of_the_console(

@@ -22,7 +22,7 @@ def from_elsewhere(link: str, environ: Mapping[str, str]) -> str:
     """How somebody sees a page of this machine who sits at another one; empty: nobody does, or
     the link is no address of this machine's own."""
     host = urlsplit(link).hostname or ""
-    is_local = host == "localhost" or host.startswith("127.")
+    is_local = _is_name(host) or host.startswith("127.")
     if not is_local or has_screen(sys.platform, environ):
         return ""
     return tunnel_words(link, _here(environ))
@@ -33,12 +33,19 @@ def tunnel_words(link: str, here: str) -> str:
     parts = urlsplit(link)
     port = parts.port or {"http": 80, "https": 443}[parts.scheme]
     own = port if port >= _LOWEST_PORT else _OTHER_PORT
-    seen = parts._replace(netloc=f"localhost:{own}").geturl()
+    host = parts.hostname or ""
+    name, address = (host, "127.0.0.1") if _is_name(host) else ("localhost", host)
+    seen = parts._replace(netloc=f"{name}:{own}").geturl()
     return (
         "There is no screen here. On the machine with your browser:\n"
-        f"  ssh -N -L {own}:{parts.hostname}:{port} {here}\n"
+        f"  ssh -N -L {own}:{address}:{port} {here}\n"
         f"Then open {seen} there."
     )
+
+
+def _is_name(host: str) -> bool:
+    """Of whichever machine the browser is on; ssh may not find it."""
+    return host == "localhost" or host.endswith(".localhost")
 
 
 def _here(environ: Mapping[str, str]) -> str:

@@ -35,8 +35,9 @@ def command(port: int, **where: str) -> None:
 
     It has no rights of its own: it sees and does what you may. The address that it prints contains
     a key: whoever has the key may do the same, and may make, start, stop and delete clusters of
-    this machine. Inside a pod there is no key: each visitor signs in
-    with a token of the cluster. Reach it there with `kubectl port-forward`.
+    this machine. The name in the address keeps cookies from other servers of this machine; for a
+    browser that does not find it, write 127.0.0.1 instead. Inside a pod there is no key: each
+    visitor signs in with a token of the cluster. Reach it there with `kubectl port-forward`.
 
     \b
     Examples:
@@ -54,13 +55,15 @@ def command(port: int, **where: str) -> None:
 
     serves_others = not where.get("kubeconfig") and is_pod(os.environ)
     key = "" if serves_others else secrets.token_urlsafe(16)
+    # Browsers send a host's cookies to all its ports. Nobody else can guess this host.
+    host = "127.0.0.1" if serves_others else f"console-{secrets.token_hex(8)}.localhost"
     samples = {name: path.read_text("utf-8") for name, path in known_examples().items()}
     own = None if serves_others else platform(where.get("kubeconfig", ""))
     settings = ConsoleSettings(port, key, _cluster_name(where), samples, machines(), own)
 
     def ready(listens_on: int) -> None:
         query = f"?key={settings.key}" if settings.key else ""
-        link = f"http://127.0.0.1:{listens_on}/{query}"
+        link = f"http://{host}:{listens_on}/{query}"
         click.echo(f"The console is at {link}")
         is_seen = sys.stdout.isatty() and not serves_others
         if is_seen and (words := from_elsewhere(link, os.environ)):
