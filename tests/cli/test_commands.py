@@ -172,3 +172,19 @@ def test_a_misspelt_command_gets_a_suggestion() -> None:
     result = run("stauts")
     assert result.exit_code == 2
     assert "status" in result.output.splitlines()[-1]
+
+
+def test_machines_are_added_listed_and_removed(home: Home) -> None:
+    assert "There is no machine yet." in run("machines").output
+    assert run("machines", "add", "ecs.gn5-c4g1.xlarge", "--count", "2").output == (
+        'Machine "machine-1" is added.\nMachine "machine-2" is added.\n'
+    )
+    assert run("machines", "add", "ecs.g6.large", "small").exit_code == 0
+    assert run("machines").output == (
+        "NAME        INSTANCE TYPE         CARDS                      STATE   CLUSTER   NODE POOL\n"
+        "machine-1   ecs.gn5-c4g1.xlarge   1 x Tesla P100-PCIE-16GB   Free    <none>    <none>\n"
+        "machine-2   ecs.gn5-c4g1.xlarge   1 x Tesla P100-PCIE-16GB   Free    <none>    <none>\n"
+        "small       ecs.g6.large          <none>                     Free    <none>    <none>\n"
+    )
+    assert run("machines", "remove", "machine-1", "small").exit_code == 0
+    assert run("machines", "-o", "name").output == "machine-2\n"

@@ -1,12 +1,17 @@
 """Before a start everything is checked; nothing is created when it is refused."""
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from gpupool.local import wall
 from gpupool.local.cluster_setup import Prepared, Running, Wish, fingerprint, set_up_directory
+from gpupool.local.deletion import delete_cluster
 from gpupool.local.home import CannotUse, Home
+from gpupool.local.machines import Machines, Wanted
 from localkube.data_directory import Lock
 
 HEAD = "apiVersion: gpupool.io/v1alpha1\nkind: Cluster\n"
@@ -161,3 +166,97 @@ def test_a_directory_that_others_may_read_now_is_refused(home: Home) -> None:
     cluster.path.chmod(0o755)
     with pytest.raises(CannotUse, match="not private: wanted mode 0700, found mode 0755"):
         set_up_directory(home, Wish(port=0))
+
+
+OF_MACHINES = "pools: [{name: a, instanceType: ecs.g6.large, count: 2, machines: [m1, m2]}]\n"
+
+
+def owners(home: Home) -> dict[str, str]:
+    return {name: each.cluster for name, each in Machines(home).all().items()}
+
+
+@pytest.fixture
+def machines(home: Home) -> Machines:
+    home.root.mkdir()
+    found = Machines(home)
+    found.add("ecs.g6.large", ["m1", "m2", "m3"])
+    return found
+
+
+@pytest.mark.usefixtures("machines")
+def test_a_cluster_takes_its_machines_and_gives_them_back(home: Home, tmp_path: Path) -> None:
+    ready(home, Wish(name="x", config=config(tmp_path, OF_MACHINES), port=0))
+    assert owners(home) == {"m1": "x", "m2": "x", "m3": ""}
+    with pytest.raises(CannotUse, match='"m1" is a node of cluster "x"') as refusal:
+        ready(home, Wish(name="y", config=config(tmp_path, OF_MACHINES), port=0))
+    assert refusal.value.message.startswith("Nothing was started.")
+    assert home.find("y") is None
+    delete_cluster(home, "x")
+    assert set(owners(home).values()) == {""}
+
+
+def test_a_start_with_a_file_that_was_applied_takes_no_machine(
+    home: Home, machines: Machines, tmp_path: Path
+) -> None:
+    """Its pool was scaled down since, and another cluster has the machine."""
+    first = ready(home, Wish(name="x", config=config(tmp_path, OF_MACHINES), port=0))
+    text = first.cluster.cluster_file.read_text()
+    first.cluster.write_state({"port": 0, "applied": fingerprint(text)})
+    machines.release("x", ["m2"])
+    home.make("y", None)
+    machines.claim("y", (Wanted("a", "ecs.g6.large", ("m2",)),))
+    ready(home, Wish(name="x", port=0))
+    assert owners(home) == {"m1": "x", "m2": "y", "m3": ""}
+
+
+@pytest.mark.usefixtures("machines")
+def test_a_damaged_list_of_machines_does_not_stop_other_clusters(
+    home: Home, tmp_path: Path
+) -> None:
+    (home.root / "machines.json").write_text("{")
+    ready(home, Wish(name="x", config=config(tmp_path, pools(1)), port=0))
+    delete_cluster(home, "x")
+    with pytest.raises(CannotUse, match="is damaged"):
+        ready(home, Wish(name="x", config=config(tmp_path, OF_MACHINES), port=0))
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from gpupool.local import cluster_setup, deletion
+from gpupool.local.home import Home
+from gpupool.local.machines import Machines
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+home, config = Home(Path(sys.argv[1])), Path(sys.argv[2])
+if sys.argv[3] == "up":
+    Home.make = die
+    cluster_setup.set_up_directory(home, cluster_setup.Wish(name="x", config=config, port=0))
+else:
+    Machines.release = die
+    deletion.delete_cluster(home, "x")
+"""
+
+
+def killed(home: Home, file: Path, command: str) -> None:
+    """The command dies between its two writes: the machines, and the directory."""
+    words = [sys.executable, "-c", KILLED, str(home.root), str(file), command]
+    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+
+
+@pytest.mark.usefixtures("machines")
+def test_a_kill_between_two_writes_leaves_no_machine_behind(home: Home, tmp_path: Path) -> None:
+    file = config(tmp_path, OF_MACHINES)
+    killed(home, file, "up")
+    assert home.find("x") is None
+    assert set(owners(home).values()) == {""}
+    ready(home, Wish(name="y", config=file, port=0))
+    delete_cluster(home, "y")
+    ready(home, Wish(name="x", config=file, port=0))
+    killed(home, file, "reset")
+    assert home.find("x") is None
+    assert set(owners(home).values()) == {""}
+    ready(home, Wish(name="x", config=config(tmp_path, pools(1)), port=0))
+    assert set(owners(home).values()) == {""}, "a new cluster of that name has none of them"

@@ -10,8 +10,10 @@ from gpupool.local.config.cluster_file import ClusterFile, parse_cluster
 from gpupool.local.config.nodepools import NODE_POOLS, nodepool_crd
 from gpupool.local.config.spec import Quotas
 from gpupool.local.drain import must_go
+from gpupool.local.home import Home
+from gpupool.local.machines import ClusterMachines, Machines, Wanted
 from kubeclient.client import Kube
-from kubeclient.errors import NotFound
+from kubeclient.errors import NotFound, Refused
 from kubeclient.objects import Obj
 from kubeclient.resources import DISRUPTION_BUDGETS, NODES, PODS
 from localkube.controllers.run import Controller
@@ -243,3 +245,80 @@ def test_of_equally_busy_nodes_the_youngest_is_removed_first() -> None:
     order = node_pool.in_order_of_removal(nodes, lambda name: pods.get(name, 0))
     names = [node["metadata"]["name"] for node in order]
     assert names == ["cordoned", "a-10", "a-9", "a-2", "busy"]
+
+
+def _of_machines(tmp_path: Path, *names: str) -> tuple[Controller, Machines]:
+    home = Home(tmp_path / "home")
+    home.make("here", None)
+    home.make("elsewhere", None)
+    machines = Machines(home)
+    machines.add("ecs.g6.xlarge", names)
+    file = parse_cluster(EMPTY)
+    assert isinstance(file, ClusterFile)
+    own = ClusterMachines(machines, "here")
+    return node_pool.controller(file.spec, Quotas, own), machines
+
+
+def _users(machines: Machines) -> dict[str, str]:
+    return {name: each.cluster for name, each in machines.all().items()}
+
+
+async def test_a_pool_of_machines_has_their_names_and_gives_them_back(tmp_path: Path) -> None:
+    controller, machines = _of_machines(tmp_path, "m1", "m2", "m3")
+    async with desk_for(tmp_path, controller, crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(2, machines=["m1", "m3"]))
+        assert (await _status(desk))["phase"] == "Active"
+        assert await desk.names(NODES) == ["m1", "m3"]
+        assert _users(machines) == {"m1": "here", "m2": "", "m3": "here"}
+        await _scale(desk, 1)
+        [left] = await desk.names(NODES)
+        assert _users(machines) == {"m1": "", "m2": "", "m3": "", left: "here"}
+        await desk.kube.delete(NODE_POOLS, "a")
+        await _settle(desk)
+        assert await desk.names(NODES) == []
+        assert set(_users(machines).values()) == {""}
+
+
+async def test_a_pool_waits_for_a_machine_of_another_cluster(tmp_path: Path) -> None:
+    controller, machines = _of_machines(tmp_path, "m1", "m2")
+    machines.claim("elsewhere", (Wanted("p", "ecs.g6.xlarge", ("m2",)),))
+    async with desk_for(tmp_path, controller, crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(2, machines=["m1", "m2"]))
+        status = await _status(desk)
+        assert status["phase"] == "Failed"
+        assert status["conditions"][0]["reason"] == "MachinesUnavailable"
+        assert '"m2" is a node of cluster "elsewhere"' in status["conditions"][0]["message"]
+        assert await desk.names(NODES) == []
+        assert _users(machines)["m1"] == ""
+        machines.release("elsewhere")
+        desk.forward(1)
+        assert (await _status(desk))["phase"] == "Active"
+        assert await desk.names(NODES) == ["m1", "m2"]
+
+
+async def test_machines_of_a_pool_that_was_lost_go_back(tmp_path: Path) -> None:
+    """The server was killed after it took a machine, and its pool was deleted since."""
+    controller, machines = _of_machines(tmp_path, "m1")
+    machines.claim("here", (Wanted("lost", "ecs.g6.xlarge", ("m1",)),))
+    async with desk_for(tmp_path, controller, crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(0))
+        await _settle(desk)
+        assert _users(machines) == {"m1": ""}
+
+
+async def test_two_pools_do_not_share_a_machine(tmp_path: Path) -> None:
+    controller, _ = _of_machines(tmp_path, "m1")
+    async with desk_for(tmp_path, controller, crds=CRDS) as desk:
+        await desk.create(NODE_POOLS, pool(1, machines=["m1"]))
+        await _settle(desk)
+        await desk.create(NODE_POOLS, pool(1, "b", machines=["m1"]))
+        status = await _status(desk, "b")
+        assert status["conditions"][0]["reason"] == "MachinesUnavailable"
+        assert "found 0 more machines" in status["conditions"][0]["message"]
+
+
+async def test_a_pool_has_no_more_nodes_than_machines(tmp_path: Path) -> None:
+    controller, _ = _of_machines(tmp_path, "m1")
+    async with desk_for(tmp_path, controller, crds=CRDS) as desk:
+        with pytest.raises(Refused, match="as many nodes as the pool has machines"):
+            await desk.create(NODE_POOLS, pool(2, machines=["m1"]))

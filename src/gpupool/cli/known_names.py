@@ -72,6 +72,21 @@ def quotas(_: click.Context) -> "Names":
 
 
 @_quiet
+def instance_types(_: click.Context) -> "Names":
+    from gpupool.local.config.catalogue import catalogue
+
+    return list(catalogue().instance_types)
+
+
+@_quiet
+def machines(_: click.Context) -> "Names":
+    from gpupool.local.home import home
+    from gpupool.local.machines import Machines
+
+    return [name for name, each in Machines(home()).all().items() if each.is_free]
+
+
+@_quiet
 def policies(_: click.Context) -> "Names":
     from gpupool.engine.policies import POLICIES
 

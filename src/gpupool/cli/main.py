@@ -27,6 +27,7 @@ COMMANDS = {
     "clusters": "List the clusters of this machine.",
     "kubeconfig": "Print the kubeconfig of a cluster.",
     "reset": "Stop a cluster and delete its data.",
+    "machines": "List, add and remove machines that exist without a cluster.",
     "quota": "Show or change the quotas of the platform.",
     "example": "Run one of the examples, and show which cards its pods get.",
     "open": "Print where a service answers, and open it in a browser.",

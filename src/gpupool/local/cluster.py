@@ -130,7 +130,7 @@ class GpuCluster:
             hosted={agents.IMAGE: Hosted(self._run_agent, AGENT_NAMESPACE, agents.SERVICE_ACCOUNT)},
             checks={pool_quota.RESOURCE: pool_quota.pool_check(settings.quotas)},
             controllers=(
-                node_pool.controller(spec, settings.quotas),
+                node_pool.controller(spec, settings.quotas, settings.machines),
                 pool_autoscaler.controller(spec, settings.quotas, real_gpus=settings.real_gpus),
             ),
             roles=role_objects(),

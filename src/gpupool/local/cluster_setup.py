@@ -35,6 +35,7 @@ from gpupool.local.home import (
     check_name,
     make_private,
 )
+from gpupool.local.machines import ClusterMachines, Machines, Wanted
 from gpupool.local.merging import verify
 from gpupool.local.ports import choose_port
 from gpupool.local.server_process import Server, running_server
@@ -144,6 +145,7 @@ def _set_up(home: Home, wish: Wish, *, is_ours: bool) -> Prepared | Running:
         last=cluster.state().get("port") if cluster else None,
         others=_ports_of_others(home, name),
     )
+    _claim_machines(home, name, cluster, file, text)
     cluster = cluster or home.make(name, wish.data_dir)
     make_private(cluster.path)  # its permissions may have been changed since it was created
     _reserve(cluster, port)
@@ -159,6 +161,24 @@ def _set_up(home: Home, wish: Wish, *, is_ours: bool) -> Prepared | Running:
             wall_required=sandbox == SANDBOX_REQUIRED,
         ),
     )
+
+
+def _claim_machines(
+    home: Home, name: str, cluster: ClusterDirectory | None, file: ClusterFile, text: str
+) -> None:
+    """Before the directory is made: nothing is created when one of them is not free."""
+    if cluster and cluster.state().get("applied") == fingerprint(text):
+        return  # the pools are as they are in the API server, and its controller sees to machines
+    wanted = [
+        Wanted(pool.name, pool.instance_type.name, pool.machines)
+        for pool in file.spec.pools
+        if pool.machines
+    ]
+    try:
+        Machines(home).claim(name, wanted, is_new=cluster is None)
+    except CannotUse as error:
+        if wanted:  # else a damaged file is no reason not to start
+            raise CannotUse(f"Nothing was started.\n{error.message}") from error
 
 
 def _ports_of_others(home: Home, name: str) -> set[int]:
@@ -207,6 +227,7 @@ def _settings(
         # Read again at each use, so that `gpupool quota set` takes effect without a restart.
         quotas=lambda: current_quotas(home, file.spec.quotas),
         apply_spec=cluster.state().get("applied") != fingerprint(text),
+        machines=ClusterMachines(Machines(home), cluster.name),
     )
 
 

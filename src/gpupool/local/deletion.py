@@ -1,9 +1,11 @@
 """Deletes a cluster: its directory, and its entry in the user's own kubeconfig."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool.local.home import Home
+from gpupool.local.home import CannotUse, Home
+from gpupool.local.machines import Machines
 from gpupool.local.merging import unmerge
 from localkube.data_directory import AlreadyRunning, Lock
 
@@ -26,4 +28,6 @@ def delete_cluster(home: Home, name: str) -> Deleted | None:
         with lock:
             unmerged = unmerge(cluster)
             home.delete(cluster)
+            with suppress(CannotUse):  # what a cluster holds that is gone is free in any case
+                Machines(home).release(name)
             return Deleted(unmerged)

@@ -1,6 +1,7 @@
 """The directories of local clusters on this machine.
 
 <home>/quotas.json           quotas changed with `gpupool quota set`
+<home>/machines.json         machines of `gpupool machines`, and whose they are (machines.py)
 <home>/clusters/<name>/      a cluster; a symbolic link if --data-dir names another directory
     .gpupool                 marks the directory as ours, with the version of its format
     cluster.yaml             the cluster file
@@ -91,6 +92,17 @@ class Home:
 
     def find(self, name: str) -> ClusterDirectory | None:
         return next((cluster for cluster in self.clusters() if cluster.name == name), None)
+
+    def has_place(self, name: str) -> bool:
+        """As `find`, but also for a cluster that cannot be looked at now: a directory without
+        permission, a link to a disk that is not there."""
+        entry = self._clusters / name
+        try:
+            return entry.is_symlink() or bool((entry / _MARKER).stat())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
 
     def existing(self, name: str) -> ClusterDirectory:
         cluster = self.find(name)

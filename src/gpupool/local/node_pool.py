@@ -12,6 +12,8 @@ from gpupool.local.config.nodes import NetworkFull, new_nodes, taken_by
 from gpupool.local.config.quotas import exceeded_nodes
 from gpupool.local.config.spec import ClusterSpec, PoolSpec, Quotas
 from gpupool.local.drain import drained, must_go
+from gpupool.local.machines import ClusterMachines
+from gpupool.local.pool_machines import claimed, not_held, release_unused
 from kubeclient.errors import AlreadyExists, NotFound
 from kubeclient.events import NORMAL, WARNING
 from kubeclient.mirror import Key
@@ -28,12 +30,17 @@ _BY_POOL, _BY_NODE = "pool", "node"
 _TELL_AFTER = 20
 
 
-def controller(spec: ClusterSpec, quotas: Callable[[], Quotas]) -> Controller:
+def controller(
+    spec: ClusterSpec, quotas: Callable[[], Quotas], machines: ClusterMachines | None = None
+) -> Controller:
     async def reconcile(key: Key, context: Context) -> float | None:
         nodepool = context.of(NODE_POOLS).get(key[1])
-        if nodepool is None:
-            return None
-        return await _Pool(nodepool, context, spec, quotas()).step()
+        again = None
+        if nodepool is not None:
+            again = await _Pool(nodepool, context, spec, quotas(), machines).step()
+        if machines is not None:
+            await release_unused(machines, context, key[1])
+        return again
 
     return Controller(
         "nodepool-controller",
@@ -80,8 +87,16 @@ def in_order_of_removal(nodes: Iterable[Obj], busy: Callable[[str], int]) -> lis
 class _Pool:
     """One reconciliation of one pool."""
 
-    def __init__(self, nodepool: Obj, context: Context, spec: ClusterSpec, quotas: Quotas) -> None:
+    def __init__(
+        self,
+        nodepool: Obj,
+        context: Context,
+        spec: ClusterSpec,
+        quotas: Quotas,
+        machines: ClusterMachines | None,
+    ) -> None:
         self.nodepool = nodepool
+        self.machines = machines
         self.context = context
         self.spec = spec
         self.quotas = quotas
@@ -100,20 +115,22 @@ class _Pool:
             await self._write_status("InvalidSpec", problem)
             return None
         missing = pool.count - len(self.nodes)
-        why = ""
+        why = ("", "")
         if missing > 0:
             why = await self._grow(pool, missing)
         elif missing < 0:
             await self._shrink(-missing)
-        await self._write_status("QuotaExceeded" if why else "", why)
+        elif lost := not_held(self.machines, pool, self.nodes):
+            why = await self._claim(pool, lost, len(lost))
+        await self._write_status(*why)
         return _LOOK_AGAIN_S if len(self.nodes) != pool.count else None
 
-    async def _grow(self, pool: PoolSpec, missing: int) -> str:
-        """Adds all missing nodes or none; returns why not, empty if it did."""
+    async def _grow(self, pool: PoolSpec, missing: int) -> tuple[str, str]:
+        """Adds all missing nodes or none; returns reason and words why not, empty if it did."""
         everywhere = list(self.context.of(NODES))
         over = exceeded_nodes(self.quotas, existing=len(everywhere), more=missing)
         if over:
-            return "; ".join(str(each) for each in over)
+            return "QuotaExceeded", "; ".join(str(each) for each in over)
         try:
             planned = new_nodes(
                 pool,
@@ -122,7 +139,17 @@ class _Pool:
                 taken=taken_by(everywhere),
             )
         except NetworkFull as error:
-            return str(error)
+            return "QuotaExceeded", str(error)
+        why = await self._claim(pool, planned, missing)
+        if why == ("", ""):
+            await self._create(planned, missing)
+        return why
+
+    async def _claim(self, pool: PoolSpec, nodes: list[Obj], wanted: int) -> tuple[str, str]:
+        why = await claimed(self.machines, pool, nodes, wanted)
+        return ("MachinesUnavailable", why) if why else ("", "")
+
+    async def _create(self, planned: list[Obj], missing: int) -> None:
         made = 0
         for node in planned:
             if self.context.of(PODS).by(_BY_NODE, node["metadata"]["name"]):
@@ -137,7 +164,6 @@ class _Pool:
         if made:
             text = f"Added {made} node(s) to the pool"
             self.context.events.event(self.nodepool, NORMAL, "ScaledUp", text)
-        return ""
 
     async def _shrink(self, surplus: int) -> None:
         """A node is removed when it is drained."""

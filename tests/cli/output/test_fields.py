@@ -30,6 +30,7 @@ OF_THIS_MACHINE = {
     "ClusterList": ("clusters",),
     "ClusterStatus": ("status", "--name", "a"),
     "QuotaList": ("quota",),
+    "MachineList": ("machines",),
     "ExampleList": ("example",),
 }
 
@@ -77,6 +78,7 @@ def test_every_field_about_a_cluster_is_described(world: World, kind: str) -> No
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("kind", OF_THIS_MACHINE)
 def test_every_field_about_this_machine_is_described(kind: str) -> None:
+    run("machines", "add", "ecs.gn5-c4g1.xlarge")
     check(kind, document(*OF_THIS_MACHINE[kind]))
 
 

@@ -309,3 +309,33 @@ def test_pools_are_checked_beside_one_that_is_misspelt() -> None:
         "pools[1].instanceType",
         "pools[2].name",
     ]
+
+
+@pytest.mark.parametrize(
+    ("pool", "words"),
+    [
+        ("count: 1, machines: [a, b]", "pools[0].count: wanted 2, one node for each machine"),
+        ("count: 3, machines: [a, b]", "pools[0].count: wanted at most 2, as many as"),
+        ("count: 2, machines: [a, a]", 'pools[0].machines[1]: the machine "a" is given twice'),
+        ("count: 1, machines: [a], nodeNames: [b]", "nodes have the names of their machines"),
+        (
+            "count: 1, machines: [a], autoscaling: {min: 0, max: 1}",
+            "machines that exist does not scale by itself",
+        ),
+        ("count: 1, machines: [A]", "lower-case letters"),
+    ],
+)
+def test_machines_that_cannot_be_a_pool_are_refused(pool: str, words: str) -> None:
+    head = "apiVersion: gpupool.io/v1alpha1\nkind: Cluster\n"
+    text = f"{head}pools: [{{name: p, instanceType: ecs.g6.large, {pool}}}]\n"
+    found = parse_cluster(text)
+    assert isinstance(found, tuple)
+    assert words in report(found, "x.yaml")
+
+
+def test_a_machine_is_in_one_pool_of_the_file() -> None:
+    head = "apiVersion: gpupool.io/v1alpha1\nkind: Cluster\n"
+    one = "{{name: {}, instanceType: ecs.g6.large, count: 1, machines: [m]}}"
+    found = parse_cluster(f"{head}pools: [{one.format('p')}, {one.format('q')}]\n")
+    assert isinstance(found, tuple)
+    assert 'the name "m" is already given to a node of pool "p"' in report(found, "x.yaml")

@@ -159,13 +159,27 @@ def _pools_problems(
     for index, pool in zip(places, file.pools, strict=True):
         for problem in pool_problems(pool, names):
             yield document.problem(problem.text, "pools", index, *problem.path)
-        for place, name in enumerate(pool.node_names):
-            if name in first_use:
-                yield document.problem(
-                    f'the name "{name}" is already given to a node of pool "{first_use[name]}"',
-                    *("pools", index, "nodeNames", place),
-                )
-            first_use.setdefault(name, pool.name)
+        if pool.machines and pool.count < (there := len(pool.machines)):
+            yield document.problem(
+                f"wanted {there}, one node for each machine of the pool; found {pool.count}",
+                *("pools", index, "count"),
+            )
+        yield from _names_in_use(document, index, pool, first_use)
+
+
+def _names_in_use(
+    document: Document, index: int, pool: file_format.Pool, first_use: dict[str, str]
+) -> Iterator[Problem]:
+    given = [("nodeNames", place, name) for place, name in enumerate(pool.node_names)]
+    given += [("machines", place, name) for place, name in enumerate(pool.machines)]
+    for field, place, name in given:
+        # A machine twice in one pool is told by `pool_problems`.
+        if name in first_use and not (field == "machines" and first_use[name] == pool.name):
+            yield document.problem(
+                f'the name "{name}" is already given to a node of pool "{first_use[name]}"',
+                *("pools", index, field, place),
+            )
+        first_use.setdefault(name, pool.name)
 
 
 def _twice(

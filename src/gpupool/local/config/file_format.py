@@ -157,6 +157,10 @@ class Pool(_Part, frozen=True):
     node_names: Annotated[
         list[NodeName], Meta(description="Given to the first nodes; others get generated ones.")
     ] = field(default_factory=list)
+    machines: Annotated[
+        list[NodeName],
+        Meta(description="Of `gpupool machines`, which the nodes are; new ones, if not given."),
+    ] = field(default_factory=list)
 
 
 class Networks(_Part, frozen=True):

@@ -115,6 +115,9 @@ _RULES = {
     f"(self.autoscaling.min <= {_COUNT} && {_COUNT} <= self.autoscaling.max)": (
         "count: wanted a count within autoscaling, from its min to its max"
     ),
+    f"!has(self.machines) || size(self.machines) == 0 || {_COUNT} <= size(self.machines)": (
+        "count: wanted at most as many nodes as the pool has machines"
+    ),
     # A structural schema cannot say it of keys.
     f"!has(self.labels) || self.labels.all(key, key.matches(r'{file_format.LABEL_KEY}'))": (
         f"labels: wanted {file_format.LABEL_KEY_WANTED}"
@@ -204,6 +207,7 @@ def nodepool_object(pool: PoolSpec) -> Obj:
         "managed": pool.managed,
         "naming": pool.naming.value,
         "nodeNames": list(pool.node_names),
+        "machines": list(pool.machines),
     }
     if pool.autoscaling:
         spec["autoscaling"] = {"min": pool.autoscaling.minimum, "max": pool.autoscaling.maximum}

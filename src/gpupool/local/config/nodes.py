@@ -55,7 +55,8 @@ def taken_by(nodes: Iterable[Obj]) -> Taken:
 
 
 def new_nodes(pool: PoolSpec, more: int, *, network: Network, taken: Taken) -> list[Obj]:
-    """`more` further nodes of the pool, noted in `taken`."""
+    """`more` further nodes of the pool, noted in `taken`; fewer if a pool of machines has no more
+    whose names and addresses are free."""
     identities = islice(_identities(pool, network, taken), more)
     pods = _free_pod_networks(network, taken)
     return [_node(pool, name, address, next(pods)) for name, address in identities]
@@ -78,13 +79,15 @@ def _identities(
     """Names and addresses for further nodes: those that the pool gives, then generated ones."""
     taken.reserved.update(_given_addresses(pool))
     addresses = _free_addresses(network, taken)
-    for name in pool.node_names:
+    for name in pool.machines or pool.node_names:
         given = _address_in(name)
         if name in taken.names or given in taken.addresses:
             continue
         taken.names.add(name)
         taken.addresses.add(address := given or next(addresses))
         yield name, address
+    if pool.machines:
+        return
     for ordinal in count():
         if pool.naming is NodeNaming.ADDRESS:
             address = next(addresses)
@@ -121,7 +124,7 @@ def _free_pod_networks(network: Network, taken: Taken) -> Iterator[IPv4Network]:
 
 
 def _given_addresses(pool: PoolSpec) -> Iterator[IPv4Address]:
-    return filter(None, map(_address_in, pool.node_names))
+    return filter(None, map(_address_in, (*pool.node_names, *pool.machines)))
 
 
 def _address_in(name: str) -> IPv4Address | None:

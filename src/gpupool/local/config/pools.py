@@ -62,6 +62,7 @@ def pool_problems(pool: file_format.Pool, types: Collection[str]) -> Iterator[Pr
                 f"wanted a count within autoscaling, {low} to {high}; found {pool.count}",
                 ("count",),
             )
+    yield from _machine_problems(pool)
     for key in pool.labels:
         if key in _SET_BY_US:
             yield Problem("this label is set by gpupool itself", ("labels", key))
@@ -70,6 +71,24 @@ def pool_problems(pool: file_format.Pool, types: Collection[str]) -> Iterator[Pr
         if (taint.key, taint.effect) in seen:
             yield Problem(f"a taint {taint.key}:{taint.effect} is already there", ("taints", index))
         seen.add((taint.key, taint.effect))
+
+
+def _machine_problems(pool: file_format.Pool) -> Iterator[Problem]:
+    if not pool.machines:
+        return
+    if pool.count > (there := len(pool.machines)):
+        yield Problem(
+            f"wanted at most {there}, as many as the pool has machines; found {pool.count}",
+            ("count",),
+        )
+    if pool.autoscaling:
+        text = "a pool of machines that exist does not scale by itself: leave it out"
+        yield Problem(text, ("autoscaling",))
+    if pool.node_names:
+        yield Problem("nodes have the names of their machines: leave it out", ("nodeNames",))
+    for index, name in enumerate(pool.machines):
+        if name in pool.machines[:index]:
+            yield Problem(f'the machine "{name}" is given twice', ("machines", index))
 
 
 def pool_spec(pool: file_format.Pool, location: Location, known: Catalogue) -> PoolSpec:
@@ -93,4 +112,5 @@ def pool_spec(pool: file_format.Pool, location: Location, known: Catalogue) -> P
         else None,
         naming=NodeNaming(pool.naming),
         node_names=tuple(pool.node_names),
+        machines=tuple(pool.machines),
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gpupool.contract.names import API_GROUP
 from gpupool.local.config.spec import ClusterSpec, Quotas
+from gpupool.local.machines import ClusterMachines
 from localkube.names import Names
 
 # How localkube names what it writes for us: annotations, labels, entries in kubeconfigs.
@@ -27,6 +28,8 @@ class LocalSettings:
     apply_spec: bool = True
     # True: the first GPU node gets this machine's own cards.
     real_gpus: bool = False
+    # Machines that exist, which pools can be made of.
+    machines: ClusterMachines | None = None
     # True: no container starts without a wall around it (docs/pods.md).
     wall_required: bool = False
 

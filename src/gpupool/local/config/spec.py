@@ -76,6 +76,9 @@ class PoolSpec:
     autoscaling: Autoscaling | None = None
     naming: NodeNaming = NodeNaming.INSTANCE_ID
     node_names: tuple[str, ...] = ()  # taken first, in this order; generated ones follow
+    machines: tuple[
+        str, ...
+    ] = ()  # that exist; the nodes are these, with their names, and no other
 
 
 @dataclass(frozen=True, slots=True)
