@@ -203,3 +203,9 @@ def test_an_unknown_format_is_refused_with_those_that_there_are() -> None:
     result = run("clusters", "-o", "xml")
     assert result.exit_code == 2
     assert "'xml' is not one of 'table', 'wide', 'json', 'yaml', 'name'" in result.output
+
+
+def test_wide_is_an_option_too(world: World) -> None:
+    where = ("gpu", "pods", *world.where)
+    assert run(*where, "--wide").stdout == run(*where, "-o", "wide").stdout
+    assert run(*where, "--wide", "-o", "json").stdout == run(*where, "-o", "json").stdout

@@ -78,9 +78,11 @@ def output_options(
             output_format: str,
             no_headers: bool = False,
             watch: bool = False,
+            wide: bool = False,
             **given: Any,
         ) -> Any:
-            output = Output(output_format, not no_headers, watch, WIDE in formats)
+            chosen = WIDE if wide and output_format == TABLE else output_format
+            output = Output(chosen, not no_headers, watch, WIDE in formats)
             return function(*arguments, output=output, **given)
 
         decorated: Command = with_output
@@ -88,6 +90,8 @@ def output_options(
             decorated = click.option(
                 "-w", "--watch", is_flag=True, help="Show every change, until Ctrl-C."
             )(decorated)
+        if WIDE in formats:  # what people type who know -o wide by heart; not worth a line of help
+            decorated = click.option("--wide", is_flag=True, hidden=True)(decorated)
         if headers:
             decorated = click.option(
                 "--no-headers", is_flag=True, help="Leave out the line of titles."
