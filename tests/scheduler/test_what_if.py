@@ -11,11 +11,21 @@ from gpupool.contract.inventory import inventory_text
 from gpupool.core.gpu import Card, CardHealth, Inventory
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.discrepancies import excesses_on
+from gpupool.engine.growth import named
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.follow import state_of
 from gpupool.scheduler.groups import Group
 from gpupool.scheduler.pending import request_with_volumes
-from gpupool.scheduler.what_if import Question, UnknownPool, Workload, further_node, what_if
+from gpupool.scheduler.what_if import (
+    Addition,
+    Answer,
+    Question,
+    UnknownPool,
+    Workload,
+    further_node,
+    node_kinds,
+    what_if,
+)
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES, PODS
 
@@ -55,6 +65,10 @@ def pod(name: str, cards: int, priority: int = 0, **labels: str) -> Obj:
 
 def cluster(nodes: list[Obj], waiting: list[Obj] | None = None) -> ClusterState:
     return state_of({NODES: nodes, PODS: waiting or []}, "best-fit", {SCHEDULER})
+
+
+def further(answer: Answer) -> dict[str, int]:
+    return {each.pool: each.nodes for each in answer.additions}
 
 
 def held(state: ClusterState, name: str, cards: int) -> None:
@@ -128,16 +142,30 @@ def test_a_group_fits_as_a_whole_or_not_at_all() -> None:
 def test_the_cheapest_pool_is_named_and_makes_all_fit() -> None:
     nodes = [node("a", 2, "small"), node("b", 4, "middle"), node("c", 8, "large")]
     answer = what_if(cluster(nodes), Question([workload(4, 5)]))
-    assert answer.addition is not None
     # Three fit now. Two of four cards cost as much as one of eight; the smaller sum wins.
-    assert (answer.addition.pool, answer.addition.nodes) in (("middle", 2), ("large", 1))
-    again = Question([workload(4, 5)], more={answer.addition.pool: answer.addition.nodes})
+    assert answer.additions in ((Addition("middle", 2),), (Addition("large", 1),))
+    again = Question([workload(4, 5)], more=further(answer))
     assert what_if(cluster(nodes), again).all_fit
+
+
+def test_workloads_that_no_pool_takes_together_get_nodes_of_several_pools() -> None:
+    nodes = [node("a", 1, "left"), node("b", 1, "right")]
+
+    def bound_to(pool: str) -> Workload:
+        wanted = workload(1, 2)
+        selector = (("node.gpupool.io/pool", pool),)
+        request = replace(wanted.request, node_selector=selector)
+        return replace(wanted, name=pool, request=request)
+
+    question = Question([bound_to("left"), bound_to("right")])
+    answer = what_if(cluster(nodes), question)
+    assert answer.additions == (Addition("left", 1), Addition("right", 1))
+    assert what_if(cluster(nodes), replace(question, more=further(answer))).all_fit
 
 
 def test_what_no_pool_can_take_needs_no_node() -> None:
     answer = what_if(cluster([node("a", 8, "big")]), Question([workload(9, 1)]))
-    assert answer.addition is None
+    assert not answer.additions
     assert not answer.all_fit
 
 
@@ -175,8 +203,18 @@ def test_no_card_is_promised_twice_and_the_addition_keeps_its_word(
         assert not excesses_on(state.cluster.at(int(index)))
     placed = {held.pod.uid for held in state.cluster.holds()}
     assert len(placed) == len(answer.fates[0].placed) + sum(bool(p.node) for p in answer.waiting)
-    if answer.addition is not None:
-        more = {answer.addition.pool: answer.addition.nodes}
-        # The pods that wait would take the further nodes first: ask for a cluster without them.
-        without = cluster(nodes, [each for each in pods if each["metadata"]["uid"] in placed])
-        assert what_if(without, replace(Question([asked]), more=more)).all_fit
+    if answer.additions:
+        add_nodes(state, answer)
+        for left in asked.pods:
+            if left.uid not in placed:
+                found = decide(state.cluster, left, state.policy)
+                assert isinstance(found, Placement)
+                state.cluster.hold(left, found.node, found.allocation)
+
+
+def add_nodes(state: ClusterState, answer: Answer) -> None:
+    """What fits now is placed by the time they come, and holds its cards."""
+    kinds = node_kinds(state.cluster)
+    for pool, count in further(answer).items():
+        for number in range(count):
+            state.cluster.set_node(named(kinds[pool], f"new/{pool}/{number}"))

@@ -23,11 +23,18 @@ def page_of(answer: Answer) -> Prose:
 def _of_new(answer: Answer) -> Iterator[Line]:
     for fate in answer.fates:
         yield from _of_workload(fate)
-    if answer.addition is not None:
-        pool, count = answer.addition.pool, answer.addition.nodes
-        yield Line(f"All would fit with {_count(count, 'further node')} of pool {pool}.", indent=2)
+    if answer.additions:
+        yield Line(f"All would fit with {_added(answer)}.", indent=2)
     elif not answer.all_fit:
         yield Line("No pool has nodes on which the others would fit.", indent=2)
+
+
+def _added(answer: Answer) -> str:
+    nodes = " and ".join(
+        f"{_count(each.nodes, 'further node')} of pool {each.pool}" for each in answer.additions
+    )
+    waits = any(not pod.node for pod in answer.waiting)
+    return f"{nodes}, if no pod that waits takes its place" if waits else nodes
 
 
 def _of_workload(fate: Fate) -> Iterator[Line]:
@@ -100,11 +107,10 @@ def _cards(allocation: Allocation) -> str:
 
 
 def _document(answer: Answer) -> Document:
-    addition = answer.addition
     return {
         "allFit": answer.all_fit,
         "workloads": [_fate_fields(fate) for fate in answer.fates],
-        "addition": {"pool": addition.pool, "nodes": addition.nodes} if addition else None,
+        "additions": [{"pool": each.pool, "nodes": each.nodes} for each in answer.additions],
         "moved": [_pod_fields(pod) for pod in answer.moved],
         "waiting": [_pod_fields(pod) for pod in answer.waiting],
         "displaced": list(answer.displaced),

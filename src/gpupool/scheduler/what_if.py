@@ -101,8 +101,8 @@ class Answer:
     moved: tuple[PodFate, ...]  # pods of nodes that go
     # Waiting pods that would start if it were not for the new ones.
     displaced: tuple[str, ...] = ()
-    # The cheapest nodes of one pool with which all new pods fit; None: none, or not needed.
-    addition: Addition | None = None
+    # The cheapest nodes with which all new pods fit; empty: none, or not needed.
+    additions: tuple[Addition, ...] = ()
 
     @property
     def all_fit(self) -> bool:
@@ -146,7 +146,7 @@ def what_if(state: ClusterState, question: Question) -> Answer:
             for pod in asked
             if pod.uid in before and pod.uid not in found.placed
         ),
-        _cheapest(state, pools, question, found),
+        _cheapest(state, pools, _without_room(question.workloads, found)),
     )
 
 
@@ -337,28 +337,41 @@ def _pod_fate(pod: PodRequest, found: _Found) -> PodFate:
     return PodFate(pod.namespace, pod.name, placement.node, why=found.why.get(pod.uid, ""))
 
 
-def _cheapest(
-    state: ClusterState, pools: Mapping[str, NodeInfo], question: Question, found: _Found
-) -> Addition | None:
-    """The new pods without a node go on further nodes of one pool; the smallest sum of cards."""
+def _without_room(workloads: Sequence[Workload], found: _Found) -> list[Together]:
     missing = []
-    for workload in question.workloads:
+    for workload in workloads:
         left = tuple(pod for pod in workload.pods if pod.uid not in found.placed)
         if left:
             # All of them: the answer promises that all fit.
             missing.append(Together(left, len(left)))
+    return missing
+
+
+def _cheapest(
+    state: ClusterState, pools: Mapping[str, NodeInfo], missing: Sequence[Together]
+) -> tuple[Addition, ...]:
+    """Further nodes of one pool, with the smallest sum of cards; else of several pools, each the
+    smallest that takes a pod."""
     if not missing:
-        return None
-    wanted = sum(len(together.pods) for together in missing)
-    best: tuple[tuple[int, ...], Addition] | None = None
-    for name, node in pools.items():
-        pool = GrowingPool(name, node, _MOST_NODES)
+        return ()
+    growing = [GrowingPool(name, node, _MOST_NODES) for name, node in pools.items()]
+    best: tuple[tuple[int, ...], tuple[Addition, ...]] | None = None
+    for pool in growing:
         if best is not None and pool.size >= best[0]:
             continue  # one of them is as much as all that was found before
-        grown = growth([pool], state.cluster, missing, state.policy, _MOST_NODES)
-        shrink_again(state.cluster, grown)
-        count = grown.further.total()
-        cost = tuple(part * count for part in pool.size)
-        if len(grown.placed) == wanted and count and (best is None or cost < best[0]):
-            best = cost, Addition(name, count)
-    return best[1] if best else None
+        added = _added(state, [pool], missing)
+        cost = tuple(part * sum(each.nodes for each in added) for part in pool.size)
+        if added and (best is None or cost < best[0]):
+            best = cost, added
+    return best[1] if best else _added(state, growing, missing)
+
+
+def _added(
+    state: ClusterState, pools: Sequence[GrowingPool], missing: Sequence[Together]
+) -> tuple[Addition, ...]:
+    """Nodes of these pools with which all of them fit; empty: there are none."""
+    grown = growth(pools, state.cluster, missing, state.policy, _MOST_NODES)
+    shrink_again(state.cluster, grown)
+    if len(grown.placed) < sum(len(together.pods) for together in missing):
+        return ()
+    return tuple(Addition(pool, count) for pool, count in sorted(grown.further.items()) if count)
