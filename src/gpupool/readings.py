@@ -17,7 +17,7 @@ from gpupool.core.readings import NodeReadings
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError, Refused, TooMany
 from kubeclient.objects import Obj
-from kubeclient.port_forward import page_of_pod
+from kubeclient.port_forward import named_port, page_of_pod
 from kubeclient.resources import PODS
 
 ANSWER_LIMIT_S = 5.0  # of one node
@@ -96,7 +96,7 @@ async def _read(kube: Kube, node: str, agent: Obj | None) -> NodeReadings:
         raise _Unread("no agent runs on it")
     if not _is_ready(agent):
         raise _Unread("its agent is not ready")
-    port = _port(agent)
+    port = named_port(agent, AGENT_PORT_NAME)
     if port is None:
         raise _Unread(f'its agent has no port "{AGENT_PORT_NAME}": upgrade the chart')
     metadata = agent["metadata"]
@@ -153,14 +153,6 @@ def _is_ready(pod: Obj) -> bool:
     """The node's controller takes this back when the node itself does not answer any more."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
-def _port(pod: Obj) -> int | None:
-    for container in pod["spec"]["containers"]:
-        for port in container.get("ports") or ():
-            if port.get("name") == AGENT_PORT_NAME:
-                return int(port["containerPort"])
-    return None
 
 
 def _short(text: str) -> str:

@@ -13,11 +13,21 @@ import re
 
 from kubeclient.client import Kube, WebSocket
 from kubeclient.errors import NoAnswer
+from kubeclient.objects import Obj
 from kubeclient.resources import PODS
 
 PROTOCOL = "v4.channel.k8s.io"
 _DATA, _ERROR = 0, 1
 _MOST_HEAD_BYTES = 64 * 1024
+
+
+def named_port(pod: Obj, name: str) -> int | None:
+    """The number of the port that a container of the pod has under this name."""
+    for container in pod["spec"]["containers"]:
+        for port in container.get("ports") or ():
+            if port.get("name") == name:
+                return int(port["containerPort"])
+    return None
 
 
 async def page_of_pod(

@@ -1,6 +1,7 @@
 """The chart without a cluster, and its objects on the local one. tests/kubernetes installs it."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -301,6 +302,27 @@ def test_scrapers_find_a_port_and_nothing_else_is_opened(mode: str) -> None:
             spec = monitor["spec"]
             (endpoint,) = spec.get("endpoints") or spec["podMetricsEndpoints"]
             assert (endpoint["scheme"], endpoint["honorLabels"]) == ("https", True)
+
+
+def ports_of(workload: Obj) -> set[int]:
+    """On which its containers listen, as they are told."""
+    containers = workload["spec"]["template"]["spec"]["containers"]
+    texts = [text for each in containers for text in (*each["command"], *each.get("args", ()))]
+    found = (re.fullmatch(r"--(?:[a-z]+-)?(?:port=|address=.*:)(\d+)", text) for text in texts)
+    declared = (port["containerPort"] for each in containers for port in each.get("ports") or ())
+    return {*declared, *(int(match[1]) for match in found if match is not None)}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_programs_that_share_the_network_of_a_node_have_different_ports(mode: str) -> None:
+    text = rendered(mode, *MONITORING, "--set=hostNetwork=true,history.enabled=true")
+    made = [each for each in yaml.safe_load_all(text) if each]
+    workloads = [each for each in made if each["kind"] in ("DaemonSet", "Deployment")]
+    names = [each["metadata"]["name"] for each in workloads]
+    assert {"gpushare-device-plugin-ds", "gpupool-console", "gpupool-history"} <= set(names)
+    by_name = {name: ports_of(each) for name, each in zip(names, workloads, strict=True)}
+    assert all(by_name.values()), by_name
+    assert sum(map(len, by_name.values())) == len(set.union(*by_name.values())), by_name
 
 
 def test_a_pod_monitor_without_a_token_is_refused() -> None:

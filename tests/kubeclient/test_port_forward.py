@@ -13,7 +13,7 @@ from kubeclient.access import Access, trust
 from kubeclient.client import Kube
 from kubeclient.errors import NoAnswer, Refused
 from kubeclient.https import Https
-from kubeclient.port_forward import PROTOCOL, page_of_pod
+from kubeclient.port_forward import PROTOCOL, named_port, page_of_pod
 from localkube.apiserver.security.certificates import ensure, server_context
 from tests.kubeclient.api import api
 
@@ -143,3 +143,10 @@ async def test_a_client_inside_the_server_has_no_port_forward(tmp_path: Path) ->
     async with api(tmp_path) as kube:
         with pytest.raises(NoAnswer, match="has no WebSockets"):
             await get(kube)
+
+
+def test_a_port_is_found_by_its_name_in_any_container() -> None:
+    ports = [{"containerPort": 80}, {"name": "readings", "containerPort": 9445}]
+    pod = {"spec": {"containers": [{"name": "a"}, {"name": "b", "ports": ports}]}}
+    assert named_port(pod, "readings") == 9445
+    assert named_port(pod, "history") is None

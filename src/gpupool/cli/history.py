@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option(
     "--port",
     type=Whole(0, 65535),
-    default=9446,
+    default=9447,
     show_default=True,
     metavar="PORT",
     help="Port on 127.0.0.1 where it answers; 0: any free one.",

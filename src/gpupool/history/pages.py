@@ -17,10 +17,11 @@ from gpupool.history.reader import MOST_POINTS, Points, Reader, Sums
 from gpupool.history.series import Kind
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError, Refused
-from kubeclient.port_forward import page_of_pod
+from kubeclient.port_forward import named_port, page_of_pod
 from kubeclient.resources import PODS
 
-PORT = 9446
+PORT = 9447  # unless the chart says otherwise: the collector's pod has it by this name
+PORT_NAME = "history"
 APP = "gpupool-history"  # the value of the label app.kubernetes.io/name of the collector's pod
 _SUMS, _POINTS = "/history/sums", "/history/points"
 _MOST_BYTES = 64 * 1024 * 1024
@@ -107,12 +108,12 @@ class ClusterHistory:
         query = urlencode({key: value for key, value in given.items() if value is not None})
         try:
             async with asyncio.timeout(_ANSWER_LIMIT_S):
-                pod = await self._collector()
+                pod, port = await self._collector()
                 status, body = await page_of_pod(
                     self._kube,
                     self._namespace,
                     pod,
-                    PORT,
+                    port,
                     f"{path}?{query}",
                     most_bytes=_MOST_BYTES,
                 )
@@ -129,12 +130,13 @@ class ClusterHistory:
         except (KubeError, msgspec.MsgspecError) as error:
             raise NoHistory(f"the collector did not answer: {error}") from error
 
-    async def _collector(self) -> str:
+    async def _collector(self) -> tuple[str, int]:
+        """The name of its pod, and its port there."""
         query = {"labelSelector": f"app.kubernetes.io/name={APP}"}
         pods = (await self._kube.list(PODS, self._namespace, query=query)).items
         for pod in pods:
             if (pod.get("status") or {}).get("phase") == "Running":
-                return str(pod["metadata"]["name"])
+                return str(pod["metadata"]["name"]), named_port(pod, PORT_NAME) or PORT
         raise NoHistory(
             f"no collector runs in namespace {self._namespace}: "
             "install the chart with history.enabled=true"
