@@ -1,10 +1,7 @@
 """The chart of deploy/ on a real Kubernetes: gpupool as pods, from its installation to its end."""
 
 import json
-import os
-import subprocess
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,58 +14,21 @@ from gpupool.contract.names import (
     RESOURCE_GPU_MEM,
     SCHEDULER_LEASE,
 )
-from gpupool.hardware.simdriver import create_node
 from testbed.cluster import Kubernetes
-from testbed.gpu_images import GPUPOOL, write_gpu_images
-from testbed.installation import CHART, NAMESPACE, helm_program
-from testbed.node import DRIVER as NODE_DRIVER
-from testbed.nvidia_ctk import DRIVER
-from testbed.processes import free_ports
-from testbed.story import V100
+from testbed.installation import CHART, NAMESPACE
 from tests.deploy.node_attacks import CHANGES, Thief, unexpected
 from tests.e2e.kubectl import Kubectl, eventually
-from tests.kubernetes.conftest import LONGEST_S, allocatable, registered
+from tests.kubernetes.chart import DAEMON_SET, NODE, helm, install, one_node, units
+from tests.kubernetes.conftest import LONGEST_S
 from tests.kubernetes.pods import gpu_pod
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 
-NODE = "127.0.0.2"
-DAEMON_SET = "gpushare-device-plugin-ds"
-
 
 @pytest.fixture(scope="module")
 def kubernetes(able: None) -> Iterator[Kubernetes]:
-    images = partial(write_gpu_images, with_gpupool=True)
-    with Kubernetes(nodes=1, images=images) as running:
-        for node in running.nodes:
-            os.chmod(create_node(node.driver, node.name, [V100]).state, 0o666)
+    with one_node() as running:
         yield running
-
-
-def values(kubernetes: Kubernetes) -> dict[str, object]:
-    """There is no network between pods here: all are on the machine's loopback, once each."""
-    repository, _, tag = GPUPOOL.rpartition(":")
-    (port,) = free_ports(1)
-    return {
-        "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
-        "hostNetwork": True,
-        "apiServer": {"host": "127.0.0.1", "port": int(kubernetes.plane.url.rpartition(":")[2])},
-        "scheduler": {"replicas": 1},
-        "admission": {"replicas": 1, "service": False, "host": "127.0.0.1", "port": port},
-        "agent": {
-            "simulated": f"{NODE_DRIVER}/state",
-            "mounts": [f"{NODE_DRIVER}:{DRIVER}:rw"],
-            "limiter": {"driverLibraries": f"{DRIVER}/lib"},
-        },
-    }
-
-
-def helm(kubernetes: Kubernetes, *arguments: str) -> str:
-    environment = os.environ | {"KUBECONFIG": str(kubernetes.plane.kubeconfig)}
-    command = [str(helm_program()), *arguments, "--namespace", NAMESPACE]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -76,17 +36,8 @@ def installed(
     kubernetes: Kubernetes, admin: Kubectl, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     file = tmp_path_factory.mktemp("values") / "values.yaml"
-    file.write_text(json.dumps(values(kubernetes)))
-    said = helm(kubernetes, "install", "gpupool", str(CHART), "-f", str(file), "--wait")
-    assert "gpupool doctor" in said
-    admin("label", "node", NODE, "cgpu=true", "cgpu.disable.isolation=false")
-    eventually(lambda: registered(admin), LONGEST_S)
-    eventually(lambda: units(admin) == "15", LONGEST_S)
+    assert "gpupool doctor" in install(kubernetes, admin, file)
     return file
-
-
-def units(kubectl: Kubectl) -> str:
-    return allocatable(kubectl, NODE).get(RESOURCE_GPU_MEM, "0")
 
 
 def agent_pod(admin: Kubectl) -> str:
