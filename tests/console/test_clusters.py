@@ -14,7 +14,7 @@ from gpupool.console.cluster_jobs import Job, Jobs, Verb
 from gpupool.console.machines import MachineType
 from gpupool.console.pages.cluster_form import cluster_fields, cluster_file
 from gpupool.console.parts.form import Invalid
-from gpupool.console.platform import Quota
+from gpupool.console.platform import OwnMachine, Quota
 from gpupool.console.words import ENGLISH, translator
 from gpupool.testing import Cluster
 from tests.console.own_console import OwnConsole, running_console
@@ -201,3 +201,64 @@ def test_the_list_of_clusters_answers_when_the_first_one_has_stopped() -> None:
         page = console.page("/clusters")
         assert "0 of 1 clusters run." in page
         assert "Create cluster" in page
+
+
+THERE = (
+    OwnMachine("m1", P100.name),
+    OwnMachine("m2", P100.name),
+    OwnMachine("small", "ecs.g6.large"),
+    OwnMachine("used", P100.name, "other", "workers"),
+)
+
+
+def of_existing(**changes: str) -> dict[str, str]:
+    fields = cluster_fields(T, (P100,), THERE)
+    given = {each.name: each.value for each in fields} | {"name": "clusters-a"}
+    return given | {"pool1-source": "existing", "pool1-machines": "m1\nm2"} | changes
+
+
+def test_a_pool_is_made_of_existing_instances() -> None:
+    file = yaml.safe_load(cluster_file(T, of_existing(), QUOTAS, THERE))
+    workers = file["pools"][1]
+    assert workers["instanceType"] == P100.name
+    assert (workers["count"], workers["machines"]) == (2, ["m1", "m2"])
+    offered = {each.name: each for each in cluster_fields(T, (P100,), THERE)}["pool1-machines"]
+    assert [name for name, _ in offered.choices] == ["m1", "m2", "small"], "only free ones"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"pool1-machines": ""}, "pool1-machines", "at least one"),
+        ({"pool1-machines": "m1\nsmall"}, "pool1-machines", "of one type"),
+        ({"pool1-machines": "used"}, "pool1-machines", "not free any more"),
+        ({"pool1-machines": "--all"}, "pool1-machines", "not free any more"),
+        (
+            {"pool3-name": "b", "pool3-source": "existing", "pool3-machines": "m2"},
+            "pool3-machines",
+            "Another pool has these already: m2",
+        ),
+    ],
+)
+def test_instances_that_cannot_be_a_pool_are_refused(
+    changes: dict[str, str], field: str, words: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        cluster_file(T, of_existing(**changes), QUOTAS, THERE)
+    assert set(refused.value.errors) == {field}
+    assert words in refused.value.errors[field]
+
+
+def test_instances_are_added_and_removed(console: OwnConsole) -> None:
+    add = {"type": P100.name, "count": "1", "names": "spare-1\nspare-2"}
+    assert console.posts("/create/instances", **add)[0] == 303
+    status, page = console.posts("/create/instances", **add)
+    assert (status, "There is a machine &#34;spare-1&#34; already." in page) == (422, True)
+    page = console.page("/instances")
+    assert "2 of 2 instances are free." in page
+    assert console.posts("/instances/spare-1/remove")[0] == 303
+    assert console.asks("GET", f"{console.home}/instances/spare-1/remove")[0] == 404
+    assert console.posts("/instances/--all/remove")[0] == 404
+    assert console.posts("/create/instances", type="nope", count="1")[0] == 422
+    assert "1 of 1 instances are free." in console.page("/instances")
+    assert console.posts("/instances/spare-2/remove")[0] == 303

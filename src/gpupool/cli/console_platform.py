@@ -3,15 +3,16 @@
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from gpupool.cli.programs import default_kubeconfig, has_local_clusters
 from gpupool.console.machines import MachineType
-from gpupool.console.platform import Known, Platform, Quota
+from gpupool.console.platform import Known, MachineDesk, OwnMachine, Platform, Quota
 
 if TYPE_CHECKING:
     from gpupool.local.home import ClusterDirectory
+    from gpupool.local.machines import Machines
     from kubeclient.client import Kube
 
 
@@ -55,7 +56,42 @@ def platform(kubeconfig: str) -> Platform:
             yield kube
 
     program = (sys.executable, "-m", "gpupool") if has_local_clusters() else ()
-    return Platform(known, opened, _quotas, _key_of_name, program)
+    desk = MachineDesk(_machines, _add_machines, _remove_machine) if program else None
+    return Platform(known, opened, _quotas, _key_of_name, desk, program)
+
+
+def _machines() -> tuple[OwnMachine, ...]:
+    from gpupool.local.home import CannotUse, home
+    from gpupool.local.machines import Machines
+
+    try:
+        found = Machines(home()).all().values()
+    except (CannotUse, OSError):  # what is wrong with it, `gpupool machines` says
+        return ()
+    return tuple(OwnMachine(m.name, m.instance_type, m.cluster, m.pool) for m in found)
+
+
+def _add_machines(instance_type: str, names: tuple[str, ...], count: int) -> str:
+    return _changed(lambda machines: machines.add(instance_type, names, count))
+
+
+def _remove_machine(name: str) -> str:
+    return _changed(lambda machines: machines.remove([name]))
+
+
+def _changed(change: "Callable[[Machines], object]") -> str:
+    from gpupool.local.home import CannotUse, home
+    from gpupool.local.machines import Machines
+
+    try:
+        place = home()
+        with place.alone():
+            change(Machines(place))
+    except CannotUse as error:
+        return error.message
+    except OSError as error:  # a full disk
+        return str(error)
+    return ""
 
 
 def _local() -> "list[ClusterDirectory]":

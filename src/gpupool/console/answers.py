@@ -10,7 +10,7 @@ from aiohttp import web
 
 from gpupool.console.pages import MENU
 from gpupool.console.parts.action import Action, Checked, Done, Question
-from gpupool.console.parts.form import Invalid, complaints, trimmed, typed_values
+from gpupool.console.parts.form import Invalid, complaints, sent_values, trimmed, typed_values
 from gpupool.console.parts.page import Page
 from gpupool.console.platform import RUNNING
 from gpupool.console.refusals import field_errors
@@ -48,7 +48,8 @@ async def answer_action(
     errors: dict[str, str] = {}
     status, checked = 200, Checked("")
     if request.method == "POST":
-        given = {k: v for k, v in (await request.post()).items() if isinstance(v, str)}
+        sent = (await request.post()).items()
+        given = sent_values(question.fields, ((k, v) for k, v in sent if isinstance(v, str)))
         values = typed_values(question.fields, given)
         errors = _name_complaint(question, given) or complaints(question.fields, values)
         if not errors:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from gpupool.console.cluster_jobs import Jobs
 from gpupool.console.gpus import Totals
 from gpupool.console.parts.missing import NoSuchThing
-from gpupool.console.platform import RUNNING, Known, Platform
+from gpupool.console.platform import RUNNING, Known, OwnMachine, Platform
 from gpupool.console.rights import Denied, SignedOut
 from gpupool.console.rows.nodes import node_row
 from gpupool.console.sessions import Session
@@ -53,6 +53,11 @@ class OwnClusters:
             found = await asyncio.to_thread(self.platform.known)
             self._known = (self.clock() + _KNOWN_FOR_S, found)
         return self._known[1]
+
+    async def machines(self) -> tuple[OwnMachine, ...]:
+        """Instances that exist, free or not."""
+        desk = self.platform.desk
+        return await asyncio.to_thread(desk.known) if desk is not None else ()
 
     async def find(self, key: str) -> Known:
         """Raises NoSuchThing."""

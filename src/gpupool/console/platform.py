@@ -33,10 +33,31 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnMachine:
+    """An instance that exists, as `gpupool machines` lists it."""
+
+    name: str
+    instance_type: str
+    cluster: str = ""  # empty: it is free
+    pool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineDesk:
+    """The instances that exist. Each function reads files: not for the event loop."""
+
+    known: Callable[[], tuple[OwnMachine, ...]]
+    # Instance type, names, how many more; and the name. They return what is wrong, in words.
+    add: Callable[[str, tuple[str, ...], int], str]
+    remove: Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
 class Platform:
     known: Callable[[], tuple[Known, ...]]  # reads files: not for the event loop
     opened: Callable[[str], AbstractAsyncContextManager[Kube]]  # by key; raises KubeError
     quotas: Callable[[], tuple[Quota, ...]]  # reads files
     local_key: Callable[[str], str]  # the key that a local cluster of that name has
+    desk: MachineDesk | None = None
     # Starts `gpupool`, with arguments; empty: no clusters can be made on this machine.
     program: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from gpupool.console.pages import (
     create_form,
     edit,
     events,
+    instances,
     map_heat,
     node,
     nodes,
@@ -38,6 +39,7 @@ from gpupool.console.words import word
 PAGES: tuple[Page, ...] = (
     overview.PAGE,
     clusters.PAGE,
+    instances.PAGE,
     gpu_map.PAGE,
     pools.PAGE,
     pool.PAGE,
@@ -59,6 +61,7 @@ ACTIONS: tuple[Action, ...] = (
     *create_form.ACTIONS,
     *edit.ACTIONS,
     *cluster_actions.ACTIONS,
+    *instances.ACTIONS,
     *pool_actions.ACTIONS,
     *node.ACTIONS,
     *card_actions.ACTIONS,

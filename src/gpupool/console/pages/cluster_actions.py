@@ -61,7 +61,7 @@ async def _ask_create(visit: Visit) -> Question:
             nodes=nodes,
         ),
         button=t("Create cluster"),
-        fields=cluster_fields(t, visit.machines),
+        fields=cluster_fields(t, visit.machines, await own.machines()),
         command="gpupool up --name NAME --config FILE",
         cancel=visit.link("clusters"),
         extra={"limit": nodes},
@@ -71,7 +71,7 @@ async def _ask_create(visit: Visit) -> Question:
 async def _create(visit: Visit, values: Mapping[str, str]) -> Done:
     t, own = visit.t, _maker(visit)
     quotas = await _quotas(own)
-    file = cluster_file(t, values, quotas)
+    file = cluster_file(t, values, quotas, await own.machines())
     local = {each.name for each in await own.known() if each.is_local}
     making = {job.name for job in own.jobs.all() if job.is_running and job.verb is Verb.CREATE}
     name = values["name"]

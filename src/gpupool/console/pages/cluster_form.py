@@ -6,10 +6,11 @@ from collections.abc import Mapping
 import yaml
 
 from gpupool.console.machines import MachineType, offered_types
+from gpupool.console.pages.existing import existing_fields, existing_of
 from gpupool.console.pages.pool_form import SYSTEMS
 from gpupool.console.parts.form import Field, FieldKind, Invalid
 from gpupool.console.parts.lines import labels_of
-from gpupool.console.platform import Quota
+from gpupool.console.platform import OwnMachine, Quota
 from gpupool.console.words import Translate
 from kubeclient.objects import Obj
 
@@ -25,7 +26,10 @@ _USUAL = ("ecs.gn5-c4g1.xlarge", 2)
 _MOST = 100_000
 
 
-def cluster_fields(t: Translate, machines: tuple[MachineType, ...]) -> tuple[Field, ...]:
+def cluster_fields(
+    t: Translate, machines: tuple[MachineType, ...], there: tuple[OwnMachine, ...] = ()
+) -> tuple[Field, ...]:
+    """`there`: instances that exist."""
     known = {each.name: each for each in machines}
     types = offered_types(t, known, known)
     families = {each.name: each.family for each in machines}
@@ -57,7 +61,9 @@ def cluster_fields(t: Translate, machines: tuple[MachineType, ...]) -> tuple[Fie
         *(
             field
             for number in range(1, POOLS + 1)
-            for field in _pool_fields(t, number, types, families)
+            for field in _pool_fields(
+                t, number, types, families, existing_fields(t, f"pool{number}-", there, known)
+            )
         ),
     )
 
@@ -67,6 +73,7 @@ def _pool_fields(
     number: int,
     types: tuple[tuple[str, str], ...],
     families: Mapping[str, str],
+    existing: tuple[Field, ...],
 ) -> tuple[Field, ...]:
     is_first = number == 1
     usual = _USUAL[0] if _USUAL[0] in dict(types) else (types[0][0] if types else "")
@@ -80,6 +87,7 @@ def _pool_fields(
             longest=63,
             section=t("Worker pool {number}", number=number),
         ),
+        *existing,
         Field(
             f"pool{number}-type",
             t("Instance type"),
@@ -106,14 +114,20 @@ def _pool_fields(
     )
 
 
-def cluster_file(t: Translate, values: Mapping[str, str], quotas: Mapping[str, Quota]) -> str:
+def cluster_file(
+    t: Translate,
+    values: Mapping[str, str],
+    quotas: Mapping[str, Quota],
+    there: tuple[OwnMachine, ...] = (),
+) -> str:
     """YAML. Raises Invalid."""
     if not _NAME.fullmatch(values["name"]):
         words = t("Wanted small letters, digits and hyphens, at most 40.")
         raise Invalid({"name": words})
-    pools = [_pool(t, values, number) for number in range(1, POOLS + 1)]
-    pools = [pool for pool in pools if pool]
+    pools = [_pool(t, values, number, there) for number in range(1, POOLS + 1)]
     _check_names(t, pools)
+    _check_machines(t, pools)
+    pools = [pool for pool in pools if pool]
     masters = int(values["masters-count"] or 0)
     _check_nodes(t, masters + sum(pool["count"] for pool in pools), quotas)
     if masters:
@@ -138,7 +152,9 @@ def _masters(count: int, system: str) -> Obj:
     }
 
 
-def _pool(t: Translate, values: Mapping[str, str], number: int) -> Obj:
+def _pool(
+    t: Translate, values: Mapping[str, str], number: int, there: tuple[OwnMachine, ...]
+) -> Obj:
     """Empty: there is none. Raises Invalid."""
     start = f"pool{number}"
     name = values[f"{start}-name"]
@@ -152,6 +168,10 @@ def _pool(t: Translate, values: Mapping[str, str], number: int) -> Obj:
         "count": int(values[f"{start}-count"] or 0),
         "os": values["os"],
     }
+    if existing := existing_of(t, values, f"{start}-", there):
+        pool["instanceType"] = existing.instance_type
+        pool["count"] = len(existing.names)
+        pool["machines"] = list(existing.names)
     labels = labels_of(t, f"{start}-labels", values[f"{start}-labels"])
     return {**pool, "labels": labels} if labels else pool
 
@@ -159,10 +179,20 @@ def _pool(t: Translate, values: Mapping[str, str], number: int) -> Obj:
 def _check_names(t: Translate, pools: list[Obj]) -> None:
     taken = {"control-plane"}
     for number, pool in enumerate(pools, start=1):
-        if pool["name"] in taken:
+        if pool and pool["name"] in taken:
             words = t("There is another pool of this name.")
             raise Invalid({f"pool{number}-name": words})
-        taken.add(pool["name"])
+        taken.add(pool.get("name", ""))
+
+
+def _check_machines(t: Translate, pools: list[Obj]) -> None:
+    taken: set[str] = set()
+    for number, pool in enumerate(pools, start=1):
+        machines = set(pool.get("machines") or ())
+        if again := sorted(machines & taken):
+            words = t("Another pool has these already: {names}", names=", ".join(again))
+            raise Invalid({f"pool{number}-machines": words})
+        taken |= machines
 
 
 def _check_nodes(t: Translate, nodes: int, quotas: Mapping[str, Quota]) -> None:

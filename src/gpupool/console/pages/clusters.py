@@ -48,10 +48,17 @@ async def _show(visit: Visit) -> Shown:
     return Shown(
         title=t("Clusters"),
         sentence=t("{running} of {all} clusters run.", running=running, all=len(rows)),
-        actions=(create,),
+        actions=(create, *_instances(visit, own)),
         command="gpupool clusters\nkubectl config get-contexts",
         table=view(_table(visit, create), rows, visit.query),
     )
+
+
+def _instances(visit: Visit, own: OwnClusters) -> tuple[RowAction, ...]:
+    if own.platform.desk is None:
+        return ()
+    link = visit.link("instances")
+    return (RowAction(visit.t("Existing instances"), link, is_page=True),)
 
 
 def needed(visit: Visit) -> OwnClusters:

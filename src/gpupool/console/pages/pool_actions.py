@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import yaml
 
 from gpupool.console.machines import offered_types
+from gpupool.console.pages.existing import existing_fields, existing_of
 from gpupool.console.pages.pool_form import (
     changes,
     check_count,
@@ -18,6 +19,7 @@ from gpupool.console.pages.pool_form import (
 from gpupool.console.pages.pool_sync import most_synced, sync_nodes
 from gpupool.console.parts.action import Action, Done, Question
 from gpupool.console.parts.form import Field, FieldKind
+from gpupool.console.platform import OwnMachine
 from gpupool.console.rights import Right
 from gpupool.console.rows.pools import NODE_POOLS
 from gpupool.console.visit import Visit
@@ -71,16 +73,36 @@ async def _ask_create(visit: Visit) -> Question:
     return Question(
         title=title,
         button=t("Create node pool"),
-        fields=new_fields(t, start, await _types(visit)),
+        fields=(*new_fields(t, start, await _types(visit)), *await _existing_fields(visit)),
         command=f"kubectl apply -f - <<EOF\n{example}EOF",
     )
+
+
+async def _there(visit: Visit) -> tuple[OwnMachine, ...] | None:
+    """Instances that exist, for a cluster of this machine; None: it cannot be made of them."""
+    own = visit.own
+    if own is None or own.platform.desk is None:
+        return None
+    local = {each.key for each in await own.known() if each.is_local}
+    return await own.machines() if visit.cluster in local else None
+
+
+async def _existing_fields(visit: Visit) -> tuple[Field, ...]:
+    there = await _there(visit)
+    if there is None:
+        return ()
+    known = {each.name: each for each in visit.machines}
+    return existing_fields(visit.t, "", there, known)
 
 
 async def _create(visit: Visit, values: Mapping[str, str]) -> Done:
     t, name = visit.t, new_pool_name(visit.t, values["name"])
     spec = spec_of(t, values)
-    check_count(t, int(values["count"]), spec)
     spec = {"count": int(values["count"]), "instanceType": values["type"], **spec}
+    if existing := existing_of(t, values, "", await _there(visit) or ()):
+        spec["instanceType"], spec["count"] = existing.instance_type, len(existing.names)
+        spec["machines"] = list(existing.names)
+    check_count(t, spec["count"], spec)
     pool: Obj = {
         "apiVersion": NODE_POOLS.api_version,
         "kind": NODE_POOLS.kind,

@@ -1,6 +1,6 @@
 """Form: fields, their checks, and what a visitor typed. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -11,6 +11,7 @@ class FieldKind(StrEnum):
     RANGE = "range"  # a number, chosen with a slider
     CHOICE = "choice"
     CHECK = "check"
+    SEVERAL = "several"  # any number of the choices; the value has one in each line
     LINES = "lines"  # several lines of text
     HIDDEN = "hidden"
 
@@ -59,6 +60,16 @@ class Complaint(StrEnum):
     NOT_OFFERED = "not offered"
 
 
+def sent_values(fields: tuple[Field, ...], sent: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """As browsers send a form: several choices are the same name several times."""
+    several = {each.name for each in fields if each.kind is FieldKind.SEVERAL}
+    found: dict[str, str] = {}
+    for name, value in sent:
+        joined = name in several and name in found
+        found[name] = f"{found[name]}\n{value}" if joined else value
+    return found
+
+
 def typed_values(fields: tuple[Field, ...], given: Mapping[str, str]) -> dict[str, str]:
     """What the visitor typed, for the form to show it again."""
     return {
@@ -85,7 +96,10 @@ def _complaint(field: Field, text: str) -> str:
         return Complaint.TOO_LONG
     if field.kind in (FieldKind.NUMBER, FieldKind.RANGE) and not _is_within(field, text):
         return Complaint.NOT_A_NUMBER
-    if field.kind is FieldKind.CHOICE and text not in dict(field.choices):
+    offered = dict(field.choices)
+    if field.kind is FieldKind.SEVERAL and not all(each in offered for each in text.split("\n")):
+        return Complaint.NOT_OFFERED
+    if field.kind is FieldKind.CHOICE and text not in offered:
         return Complaint.NOT_OFFERED
     return field.check(text) if field.check is not None else ""
 

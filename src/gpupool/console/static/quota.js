@@ -12,7 +12,10 @@ function count(form) {
   let sum = 0;
   for (const field of form.querySelectorAll("input[name$=-count]")) {
     const pool = form.querySelector(`input[name=${field.name.replace("-count", "-name")}]`);
-    if (!pool || pool.value.trim()) sum += Number(field.value) || 0;
+    const source = form.querySelector(`select[name=${field.name.replace("-count", "-source")}]`);
+    const chosen = form.querySelectorAll(`input[name=${field.name.replace("-count", "-machines")}]:checked`);
+    if (pool && !pool.value.trim()) continue;
+    sum += source?.value === "existing" ? chosen.length : Number(field.value) || 0;
   }
   const isOver = sum > limit;
   const words = isOver ? shown.dataset.over : shown.dataset.words;

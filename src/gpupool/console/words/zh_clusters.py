@@ -1,6 +1,34 @@
 """Chinese: clusters."""
 
 WORDS = {
+    "Existing instances": "已有实例",
+    "New instances": "新增实例",
+    "Instances": "实例",
+    "Existing instances, all of one type": "已有实例（规格须相同）",
+    "No instance is free. Add some: gpupool machines add TYPE": (
+        "没有空闲的实例。添加实例：gpupool machines add TYPE"
+    ),
+    "Choose at least one instance.": "请至少选择一个实例。",
+    "One of them is not free any more.": "其中有实例已不再空闲。",
+    "Wanted instances of one type, found: {types}": "实例规格须相同，实际为：{types}",
+    "Another pool has these already: {names}": "另一个节点池已选择：{names}",
+    "Add instances": "添加实例",
+    "{free} of {all} instances are free.": "{all} 个实例中有 {free} 个空闲。",
+    "In use": "使用中",
+    "Free": "空闲",
+    "There are no instances. Clusters get new ones.": "没有已有实例。集群将新增实例。",
+    "It is a node of cluster {name}.": "它是集群 {name} 的节点。",
+    "They belong to no cluster until a node pool is made of them.": (
+        "加入节点池之前，它们不属于任何集群。"
+    ),
+    "Names": "名称列表",
+    "One per line, in place of a number. Nodes get these names.": (
+        "每行一个名称，代替数量。节点将使用这些名称。"
+    ),
+    "Instances added: {count}.": "已添加 {count} 个实例。",
+    'instance "{name}"': "实例“{name}”",
+    "Remove instance {name}": "移除实例 {name}",
+    "Instance {name} is removed.": "实例 {name} 已移除。",
     "Clusters": "集群",
     "All clusters": "所有集群",
     "Create cluster": "创建集群",
