@@ -11,7 +11,7 @@ from gpupool.cli.durations import words
 from gpupool.cli.output.layout import Layout
 from gpupool.cli.report import command
 from gpupool.cli.report_html import html_text
-from gpupool.cli.report_view import Report, csv_text
+from gpupool.cli.report_view import Report, csv_text, shown_parts
 from gpupool.history.reader import Points
 from gpupool.history.samples import Sample
 from gpupool.history.series import Kind, Series
@@ -26,6 +26,8 @@ GOT = Sample(
     told=3 * HOUR,
     used=HOUR,
     idle=HOUR,
+    known=3 * HOUR,
+    within=HOUR,
     memory_given=12 * 1024 * 36_000,
     memory_used=3 * 1024 * 36_000,
     peak=3100,
@@ -62,9 +64,17 @@ def report(**changes: object) -> Report:
 
 def test_what_nobody_told_is_unknown_and_not_unused() -> None:
     usage = usage_of("a", GOT)
-    assert (usage.given, usage.told, usage.unknown) == (4, 3, 1)
+    assert (usage.given, usage.used, usage.idle, usage.unknown) == (4, 1, 2, 1)
     assert usage.used_percent == pytest.approx(100 / 3)
-    assert usage_of("a", GOT._replace(told=0, used=0)).used_percent is None
+    assert usage_of("a", GOT._replace(known=0, within=0)).used_percent is None
+
+
+def test_what_a_person_reads_adds_up_to_the_last_digit() -> None:
+    thirds = usage_of("a", Sample(given=HOUR, known=2 * HOUR // 3, within=HOUR // 3))
+    assert shown_parts(thirds) == ["1.00", "0.33", "0.34", "0.33"]
+    assert shown_parts(usage_of("a", Sample())) == ["0.00"] * 4
+    text = "\n".join(report().lines(Layout(None)))
+    assert "4.00 given = 1.00 used + 2.00 idle + 1.00 unknown." in text
 
 
 def test_advice_names_what_would_do_and_the_command() -> None:
@@ -171,7 +181,7 @@ def test_the_page_is_whole_and_loads_nothing() -> None:
 
 
 def test_a_page_of_an_unknown_time_says_so() -> None:
-    empty = report(rows=[], total=None, points=Points(60, 0, (None,)), idle=[], advice=[])
+    empty = report(rows=[], cluster=None, points=Points(60, 0, (None,)), idle=[], advice=[])
     assert "Nothing is known of this time." in html_text(empty)
     assert empty.missing()
 

@@ -65,6 +65,8 @@ def test_a_share_counts_as_its_part_of_the_card() -> None:
         used=30_000,
         memory_given=193_560,
         memory_used=54_000,
+        known=12_000,
+        within=12_000,  # it ran for half of the time, and has a fifth of the card
         peak=1000,
     )
     assert found[POD].sample == expected

@@ -79,15 +79,22 @@ def test_hours_asked_for_and_given_are_true_within_one_percent(day: Reader, kind
 
 @pytest.mark.timeout(600)
 def test_hours_used_are_true_within_one_percent_of_the_time_that_was_told(day: Reader) -> None:
-    used: dict[str, float] = {}
+    ran: dict[str, float] = {}
+    used: dict[str, float] = {}  # of what was given: at most its part of each minute
     for pod in pods():
-        worked = sum(
-            _told(pod, at) for at in range(pod.begin_s, min(pod.end_s, DAY_S)) if pod.works(at)
-        )
-        used[pod.namespace] = used.get(pod.namespace, 0) + worked * pod.percent / 100 / 3600
-    found = _by(day, Kind.NAMESPACE)
-    for name, sample in found.items():
-        assert usage_of(name, sample).used == pytest.approx(used[name], rel=0.01), name
+        part = pod.units / UNITS
+        for minute in range(pod.begin_s // 60, -(-min(pod.end_s, DAY_S) // 60)):
+            begin = max(pod.begin_s, minute * 60)
+            seconds = range(begin, min(pod.end_s, DAY_S, minute * 60 + 60))
+            worked = sum(_told(pod, at) for at in seconds if pod.works(at)) * pod.percent / 100
+            ran[pod.namespace] = ran.get(pod.namespace, 0) + worked / 3600
+            most = min(worked, part * len(seconds))
+            used[pod.namespace] = used.get(pod.namespace, 0) + most / 3600
+    for name, sample in _by(day, Kind.NAMESPACE).items():
+        usage = usage_of(name, sample)
+        assert sample.used / 3_600_000 == pytest.approx(ran[name], rel=0.01), name
+        assert usage.used == pytest.approx(used[name], rel=0.01), name
+        assert usage.idle + usage.unknown == pytest.approx(usage.given - used[name], rel=0.01)
         assert 0.9 * sample.given < sample.told < sample.given  # what was not told is unknown
 
 
@@ -96,7 +103,7 @@ def test_the_sums_of_all_kinds_agree_to_the_last_millisecond(day: Reader) -> Non
     def total(kind: Kind, field: str) -> int:
         return sum(getattr(sample, field) for sample in _by(day, kind).values())
 
-    for field in ("given", "idle", "memory_given"):
+    for field in ("given", "idle", "memory_given", "known", "within"):
         kinds = (Kind.CONTAINER, Kind.WORKLOAD, Kind.NAMESPACE, Kind.USER, Kind.CARD, Kind.NODE)
         # Each part of a card is rounded down for the slots of its series: a millisecond at most.
         sums = [total(kind, field) for kind in (*kinds, Kind.POOL, Kind.CLUSTER)]

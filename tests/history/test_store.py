@@ -191,6 +191,22 @@ def test_a_clock_that_is_really_late_forgets_after_an_hour(path: Path) -> None:
     assert [each.name for each in reader(path, START).series(Kind.CARD)] == ["GPU-a"]
 
 
+def test_what_happens_after_the_clock_was_set_back_is_not_hidden(path: Path) -> None:
+    with Store(path) as store:
+        _minutes(store, START + FAR, 2)  # the first time that anything is seen
+        _minutes(store, START, 5)
+    assert total(path, START + 300, START)["GPU-a"].used == 5
+
+
+def test_a_clock_that_was_set_back_gives_nobody_the_past_of_another(path: Path) -> None:
+    old, new = Key(Kind.CONTAINER, "a/old/c"), Key(Kind.CONTAINER, "a/new/c")
+    with Store(path, {**MOST, Kind.CONTAINER: 1}) as store:
+        _minutes(store, START, 10, old)
+        _minutes(store, START + 1200, 5, new)
+        _minutes(store, START + 300, 2, new)  # the minutes of the old one
+    assert total(path, START + 1500, START, Kind.CONTAINER)["a/new/c"].used == 5
+
+
 def test_the_last_activity_is_never_in_the_future(path: Path) -> None:
     with Store(path) as store:
         entry = Entry(Sample(seen=60_000), START + FAR)  # the clock of the node
@@ -239,6 +255,59 @@ def test_a_file_with_bytes_overwritten_does_not_end_the_collector(path: Path, at
     with Store(path) as store:
         write(store)
     assert total(path, START + 1800, START)["GPU-a"].seen >= 1800_000
+
+
+def _as_version_1(path: Path) -> None:
+    """The file as a program of version 1 has written it: blocks without the last two sums."""
+    import zlib
+
+    import numpy as np
+
+    from gpupool.history.blocks import block_figures
+
+    connection = sqlite3.connect(path)
+    rows = connection.execute("SELECT rowid, data FROM blocks").fetchall()
+    for row, data in rows:
+        figures = np.delete(block_figures(data), (PEAK - 2, PEAK - 1), axis=1)
+        columns = np.ascontiguousarray(figures.T, dtype="<i8")
+        by_weight = columns.view(np.uint8).reshape(-1, 8).T
+        old = zlib.compress(np.ascontiguousarray(by_weight).tobytes())
+        connection.execute("UPDATE blocks SET data = ? WHERE rowid = ?", (old, row))
+    connection.execute("PRAGMA user_version = 1")
+    connection.commit()
+    connection.close()
+
+
+def test_a_file_of_version_1_is_read_and_goes_on(path: Path) -> None:
+    old = Sample(seen=60_000, given=12_000, told=9_000, used=30_000, idle=2_000, peak=7)
+    with Store(path) as store:
+        store.add(START * 1000, START * 1000 + 60_000, {CARD: Entry(old)})
+    _as_version_1(path)
+    known = old._replace(known=9_000, within=9_000)  # it used more than its part
+    assert total(path, START + 60, START) == {"GPU-a": known}
+    with Store(path) as store:
+        # The hour and the ten minutes go on in the same block.
+        store.add(START * 1000 + 60_000, START * 1000 + 120_000, {CARD: Entry(known)})
+    for since_s in (START, START - 40 * DAY):
+        assert total(path, START + 120, since_s) == {"GPU-a": together([known, known])}
+    assert not list(path.parent.glob("*damaged*"))
+
+
+def test_a_file_of_a_newer_program_is_kept_under_its_name(path: Path) -> None:
+    with Store(path) as store:
+        _minutes(store, START, 2)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.commit()
+    connection.close()
+    with pytest.raises(NoHistory, match="its version is 99; this program reads up to version"):
+        Reader(path)
+    with Store(path) as store:
+        _minutes(store, START + 300, 1)
+    kept = sqlite3.connect(path.with_name("history.sqlite.newer-1"))
+    assert kept.execute("PRAGMA user_version").fetchone() == (99,)
+    assert kept.execute("SELECT count(*) FROM blocks").fetchone()[0] > 0
+    kept.close()
 
 
 def test_who_reads_a_missing_or_damaged_file_is_told_so(path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from gpupool.cli.durations import words
-from gpupool.cli.report_view import Report, gib, hours, percent, stamp
+from gpupool.cli.report_view import Report, gib, hours, percent, shown_parts, stamp
 from gpupool.history.reader import Points
 from gpupool.history.samples import Sample
 from gpupool.history.usage import Usage
@@ -60,7 +60,7 @@ def html_text(report: Report) -> str:
 
 
 def _figures(report: Report) -> str:
-    total = report.total or Sample()
+    total = report.cluster or Sample()
     given = 100 * total.given / total.have if total.have else None
     used = 100 * total.used / total.told if total.told else None
     seen = 100 * total.seen / 1000 / max(1, report.until_s - report.since_s)
@@ -173,10 +173,11 @@ def _usage_table(report: Report) -> str:
     rows = []
     for row in report.rows:
         share, low = percent(row.used_percent), (row.used_percent or 100) < 10
-        figures = map(hours, (row.asked, row.given, row.used))
-        rest = map(hours, (row.idle, row.unknown, row.memory_given_gib_h))
+        given, used, idle, unknown = shown_parts(row)
         marked = f'<span class="low">{share}</span>' if low else share
-        rows.append((escape(row.name), *figures, marked, *rest, gib(row.peak_mib)))
+        figures = (hours(row.asked), given, used, marked, idle, unknown)
+        memory = (hours(row.memory_given_gib_h), gib(row.peak_mib))
+        rows.append((escape(row.name), *figures, *memory))
     return _table(titles, rows, 1)
 
 

@@ -5,6 +5,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from gpupool.cli.durations import words
 from gpupool.cli.output.layout import Layout
@@ -12,13 +13,35 @@ from gpupool.cli.output.pages import Line, Prose
 from gpupool.cli.output.table import API_VERSION, Column, Document, Shorten, Table, Tone
 from gpupool.history.reader import Points
 from gpupool.history.samples import Sample
-from gpupool.history.usage import Advice, IdlePod, Usage, usage_of
+from gpupool.history.usage import Advice, IdlePod, Usage, total_of, usage_of
 
 _MOST_SHOWN = 5  # of idle pods and of advice, below the table; documents have all
 
 
 def hours(value: float) -> str:
     return f"{value:,.2f}" if value < 10 else f"{value:,.1f}"
+
+
+class Parts(NamedTuple):
+    """Hours that were given, and what became of them, rounded so that they add up."""
+
+    given: float
+    used: float
+    idle: float
+    unknown: float
+
+
+def parts(usage: Usage, digits: int) -> Parts:
+    # Sums are rounded, and differences taken: roundings of their own would not add up.
+    used, known = round(usage.used, digits), round(usage.known, digits)
+    given = round(usage.known + usage.unknown, digits)
+    return Parts(given, used, round(known - used, digits), round(given - known, digits))
+
+
+def shown_parts(usage: Usage) -> list[str]:
+    """Given, used, idle and unknown for people."""
+    digits = 2 if usage.given < 10 else 1
+    return [f"{value:,.{digits}f}" for value in parts(usage, digits)]
 
 
 def percent(value: float | None) -> str:
@@ -43,27 +66,34 @@ def _tone(usage: Usage) -> Tone:
 COLUMNS: Sequence[Column[Usage]] = (
     Column("NAME", lambda row: row.name, shorten=Shorten.MIDDLE, readable=40),
     Column("ASKED", lambda row: hours(row.asked), right=True, rank=2),
-    Column("GIVEN", lambda row: hours(row.given), right=True),
-    Column("USED", lambda row: hours(row.used), right=True),
+    Column("GIVEN", lambda row: shown_parts(row)[0], right=True),
+    Column("USED", lambda row: shown_parts(row)[1], right=True),
     Column("USED%", lambda row: percent(row.used_percent), right=True, tone=_tone),
-    Column("IDLE", lambda row: hours(row.idle), right=True, rank=1),
-    Column("UNKNOWN", lambda row: hours(row.unknown), right=True, rank=4),
+    Column("IDLE", lambda row: shown_parts(row)[2], right=True, rank=1),
+    Column("UNKNOWN", lambda row: shown_parts(row)[3], right=True, rank=4),
     Column("GIB-HOURS", lambda row: hours(row.memory_given_gib_h), right=True, rank=5),
     Column("GIB-USED", lambda row: hours(row.memory_used_gib_h), right=True, rank=6),
     Column("PEAK", lambda row: gib(row.peak_mib), right=True, rank=3),
-    Column("KWH", lambda row: f"{row.energy_kwh:.1f}", right=True, wide=True),
+    Column("BEYOND", lambda row: _beyond(row.beyond), right=True, wide=True),
+    Column("KWH", lambda row: hours(row.energy_kwh), right=True, wide=True),
 )
 
 
+def _beyond(value: float | None) -> str:
+    return "unknown" if value is None else hours(value)
+
+
 def usage_fields(usage: Usage) -> Document:
+    given, used, idle, unknown = parts(usage, 4)
     return {
         "name": usage.name,
         "askedGpuHours": round(usage.asked, 4),
-        "givenGpuHours": round(usage.given, 4),
-        "knownGpuHours": round(usage.told, 4),
-        "unknownGpuHours": round(usage.unknown, 4),
-        "usedGpuHours": round(usage.used, 4),
-        "idleGpuHours": round(usage.idle, 4),
+        "givenGpuHours": given,
+        "knownGpuHours": round(used + idle, 4),
+        "unknownGpuHours": unknown,
+        "usedGpuHours": used,
+        "idleGpuHours": idle,
+        "beyondGpuHours": None if usage.beyond is None else round(usage.beyond, 4),
         "usedPercent": None if usage.used_percent is None else round(usage.used_percent, 2),
         "memoryGivenGiBHours": round(usage.memory_given_gib_h, 3),
         "memoryUsedGiBHours": round(usage.memory_used_gib_h, 3),
@@ -108,7 +138,7 @@ class Report:
     since_s: int
     until_s: int
     rows: Sequence[Usage]
-    total: Sample | None  # of the cluster
+    cluster: Sample | None
     points: Points  # of the cluster
     idle: Sequence[IdlePod]
     advice: Sequence[Advice]
@@ -121,15 +151,16 @@ class Report:
         return [*self.table().lines(layout), *prose.lines(layout)]
 
     def document(self) -> Document:
-        total = None if self.total is None else usage_of("", self.total)
         return {
             "apiVersion": API_VERSION,
             "kind": "Report",
             "by": self.by,
             "since": stamp(self.since_s),
             "until": stamp(self.until_s),
-            "existingGpuHours": None if self.total is None else round(self.total.have / 3.6e6, 4),
-            "total": None if total is None else usage_fields(total),
+            "existingGpuHours": None
+            if self.cluster is None
+            else round(self.cluster.have / 3.6e6, 4),
+            "total": usage_fields(total_of(self.rows)),
             "items": [usage_fields(row) for row in self.rows],
             "idle": [idle_fields(each) for each in self.idle],
             "advice": [advice_fields(each) for each in self.advice],
@@ -144,9 +175,16 @@ class Report:
         return "No pod had a card in this time, as far as the history goes. It has a line a minute."
 
     def _text(self) -> list[Line]:
-        seen_s = 0 if self.total is None else self.total.seen / 1000
+        seen_s = 0 if self.cluster is None else self.cluster.seen / 1000
         asked_s = self.until_s - self.since_s
-        lines = [Line(""), Line(f"GPU-hours of the last {words(asked_s)}.{self._cluster()}")]
+        given, used, idle, unknown = shown_parts(total_of(self.rows))
+        lines = [
+            Line(""),
+            Line(
+                f"GPU-hours of the last {words(asked_s)}: {given} given = {used} used "
+                f"+ {idle} idle + {unknown} unknown.{self._cluster()}"
+            ),
+        ]
         if asked_s - seen_s > 120:
             lines.append(Line(f"The history knows {words(seen_s)} of it; the rest is unknown."))
         if self.idle:
@@ -163,11 +201,11 @@ class Report:
         return lines
 
     def _cluster(self) -> str:
-        if self.total is None or not self.total.have:
+        if self.cluster is None or not self.cluster.have:
             return ""
-        given = 100 * self.total.given / self.total.have
-        used = percent(100 * self.total.used / self.total.told if self.total.told else None)
-        return f" Of all cards, {given:.0f}% were given, {used} used."
+        given = 100 * self.cluster.given / self.cluster.have
+        used = percent(100 * self.cluster.used / self.cluster.told if self.cluster.told else None)
+        return f" Of the time of all cards, {given:.0f}% was given, {used} used."
 
 
 def idle_words(pod: IdlePod) -> str:

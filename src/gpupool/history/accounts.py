@@ -22,9 +22,8 @@ NO_POOL = "none"
 _Parts: TypeAlias = defaultdict[Key, list[Sample]]
 
 
-# What containers hold of a card, by its uuid: given, idle, memory given.
-_Given: TypeAlias = tuple[int, int, int]
-_Cards: TypeAlias = defaultdict[str, list[_Given]]
+# What containers hold of a card, by its uuid.
+_Cards: TypeAlias = defaultdict[str, list[Sample]]
 
 
 def entries(before: Moment, after: Moment) -> dict[Key, Entry]:
@@ -37,9 +36,9 @@ def entries(before: Moment, after: Moment) -> dict[Key, Entry]:
     found = _containers(before, after, parts, cards)
     for name, node in after.nodes.items():
         info = {"node": name}
-        whole = [_of_card(uuid, length, before, after, cards.get(uuid, ())) for uuid in node.cards]
+        whole = [_of_card(uuid, length, before, after) for uuid in node.cards]
         for uuid, card in zip(node.cards, whole, strict=True):
-            found[Key(Kind.CARD, uuid)] = Entry(card, None, info)
+            found[Key(Kind.CARD, uuid)] = Entry(_with_held(card, cards.get(uuid, ())), None, info)
         both = together(whole)
         for key in (CLUSTER, Key(Kind.POOL, node.pool or NO_POOL), Key(Kind.NODE, name)):
             parts[key].append(both)
@@ -51,7 +50,7 @@ def entries(before: Moment, after: Moment) -> dict[Key, Entry]:
 def _containers(before: Moment, after: Moment, parts: _Parts, cards: _Cards) -> dict[Key, Entry]:
     """The entries of containers. `parts` and `cards` get what they add to others."""
     found: dict[Key, Entry] = {}
-    asked: defaultdict[str, int] = defaultdict(int)  # by node
+    by_node: defaultdict[str, list[Sample]] = defaultdict(list)
     groups: defaultdict[tuple[str, str, str], list[Sample]] = defaultdict(list)
     average = _average_units(after)
     for held, span in _spans(before, after):
@@ -61,20 +60,32 @@ def _containers(before: Moment, after: Moment, parts: _Parts, cards: _Cards) -> 
         entry = Entry(sample, active_s, _info(held))
         found[key] = _joined(found[key], entry) if key in found else entry
         groups[held.namespace, held.workload, held.user].append(sample)
-        asked[held.node] += asks
+        by_node[held.node].append(sample)
     for (namespace, workload, user), samples in groups.items():
         both = together(samples)
         parts[Key(Kind.WORKLOAD, f"{namespace}/{workload}")].append(both)
         parts[Key(Kind.NAMESPACE, namespace)].append(both)
         parts[Key(Kind.USER, user or NO_USER)].append(both)
-    # What a pod has and uses is counted with its cards; what it asks for, here.
-    for name, total in asked.items():
-        parts[CLUSTER].append(Sample(asked=total))
-        node = after.nodes.get(name) or before.nodes.get(name)
-        if node is not None:
-            parts[Key(Kind.POOL, node.pool or NO_POOL)].append(Sample(asked=total))
-            parts[Key(Kind.NODE, name)].append(Sample(asked=total))
+    for name, samples in by_node.items():
+        both = _held_only(together(samples))
+        for key in _places(name, before, after):
+            parts[key].append(both)
     return found
+
+
+def _places(name: str, before: Moment, after: Moment) -> list[Key]:
+    """Where what a pod of this node holds is counted. A pod that waits has none."""
+    node = after.nodes.get(name) or before.nodes.get(name)
+    if not name:
+        return [CLUSTER]
+    if node is None:  # nobody has heard of it, or its agent has taken its cards back
+        return [CLUSTER, Key(Kind.POOL, NO_POOL)]
+    return [CLUSTER, Key(Kind.POOL, node.pool or NO_POOL), Key(Kind.NODE, name)]
+
+
+def _held_only(pods: Sample) -> Sample:
+    """Of what pods did, that which their cards do not tell themselves."""
+    return pods._replace(seen=0, have=0, told=0, used=0, memory_used=0, energy=0, peak=0)
 
 
 def _spans(before: Moment, after: Moment) -> Iterator[tuple[Held, int]]:
@@ -108,18 +119,20 @@ def _of_container(
         memory = share.memory_mib * span // 1000
         use = use_of(after.cards.get(share.uuid), held) if stays else None
         if use is None or use.sm_percent is None:
-            sample, idle = Sample(span, 0, asks, given, 0, 0, 0, memory), 0
+            sample = Sample(span, 0, asks, given, 0, 0, 0, memory)
         else:
             is_idle = not use.sm_percent and (use.idle_s is None or use.idle_s * 1000 >= span)
             idle = given if is_idle else 0
             used, mib_s = span * use.sm_percent // 100, (use.memory_used_mib or 0) * span // 1000
             energy = (use.power_mw or 0) * span // 1_000_000
             peak = _peak(use, before.cards.get(share.uuid), held)
-            sample = Sample(span, 0, asks, given, given, used, idle, memory, mib_s, energy, peak)
+            within = min(used, given)
+            told = (given, used, idle, memory, mib_s, energy, given, within, peak)
+            sample = Sample(span, 0, asks, given, *told)
             last = _last_activity(use, after.read_at_s.get(held.node))
             active = last if active is None or (last is not None and last > active) else active
         samples.append(sample)
-        cards[share.uuid].append((given, idle, memory))
+        cards[share.uuid].append(sample)
     if len(samples) == 1:
         return samples[0], active
     return together(samples)._replace(seen=span, asked=asks), active
@@ -158,21 +171,24 @@ def _last_activity(use: ContainerUse, read_at_s: float | None) -> int | None:
     return int(at_s)
 
 
-def _of_card(
-    uuid: str, length: int, before: Moment, after: Moment, held: Iterable[_Given]
-) -> Sample:
-    given = idle = memory = 0
-    for more_given, more_idle, more_memory in held:
-        given, idle, memory = given + more_given, idle + more_idle, memory + more_memory
+def _of_card(uuid: str, length: int, before: Moment, after: Moment) -> Sample:
+    """What the card itself tells."""
     card = after.cards.get(uuid)
     percent = None if card is None else _percent(card)
     if card is None or percent is None:
-        return Sample(length, length, 0, given, 0, 0, idle, memory)
+        return Sample(length, length)
     used, used_mib = length * percent // 100, card.memory_used_mib or 0
     used_memory, energy = used_mib * length // 1000, _energy(card, before.cards.get(uuid), length)
-    return Sample(
-        length, length, 0, given, length, used, idle, memory, used_memory, energy, used_mib
-    )
+    told = (length, used, 0, 0, used_memory, energy, 0, 0, used_mib)
+    return Sample(length, length, 0, 0, *told)
+
+
+def _with_held(card: Sample, held: Iterable[Sample]) -> Sample:
+    given = idle = memory = known = within = 0
+    for each in held:
+        given, idle, memory = given + each.given, idle + each.idle, memory + each.memory_given
+        known, within = known + each.known, within + each.within
+    return card._replace(given=given, idle=idle, memory_given=memory, known=known, within=within)
 
 
 def _percent(card: CardReading) -> int | None:

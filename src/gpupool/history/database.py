@@ -15,7 +15,8 @@ log = logging.getLogger(__name__)
 
 FILE = "history.sqlite"
 _APPLICATION = 0x67_70_75_68  # "gpuh": nobody else's database
-_VERSION = 1
+_VERSION = 2
+_READ = (1, 2)  # blocks of version 1 have two figures less
 _WAIT_S = 10.0
 _CHECKED_BYTES = 64 * 1024 * 1024  # SQLite reads larger files for seconds to check them whole
 _ASIDE = 3  # files that were set aside are kept, so many of them
@@ -41,6 +42,14 @@ class NoHistory(Exception):
 class _NotOurs(Exception):
     """The file is damaged, or somebody else's."""
 
+    word = "damaged"  # under which it is kept
+
+
+class _Newer(_NotOurs):
+    """A program that came after this one has written the file. It is good."""
+
+    word = "newer"
+
 
 def opened_to_write(path: Path) -> sqlite3.Connection:
     """A file that cannot be used is renamed, and a new one takes its place. Raises OSError."""
@@ -49,15 +58,15 @@ def opened_to_write(path: Path) -> sqlite3.Connection:
     except (sqlite3.DatabaseError, _NotOurs) as error:
         if not is_damage(error):
             raise
-        aside = set_aside(path)
+        aside = set_aside(path, getattr(error, "word", _NotOurs.word))
         log.warning(
             "history cannot be read, begins anew", extra={"kept": str(aside), "error": str(error)}
         )
         return _opened(path)
 
 
-def set_aside(path: Path) -> Path:
-    names = [path.with_name(f"{path.name}.damaged-{number + 1}") for number in range(_ASIDE)]
+def set_aside(path: Path, word: str = _NotOurs.word) -> Path:
+    names = [path.with_name(f"{path.name}.{word}-{number + 1}") for number in range(_ASIDE)]
     aside = next((name for name in names if not name.exists()), names[-1])
     with contextlib.suppress(FileNotFoundError):
         path.replace(aside)
@@ -100,7 +109,10 @@ def _opened(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_size_limit = 16777216")
         if is_new:
             _create(connection)
-        elif path.stat().st_size <= _CHECKED_BYTES:
+        else:
+            # Programs of version 1 must not read what is written from now on.
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        if not is_new and path.stat().st_size <= _CHECKED_BYTES:
             [found] = connection.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
                 raise _NotOurs(str(found))
@@ -123,8 +135,9 @@ def _check_owner(connection: sqlite3.Connection) -> None:
     [version] = connection.execute("PRAGMA user_version").fetchone()
     if application != _APPLICATION:
         raise _NotOurs("it is not gpupool's history")
-    if version != _VERSION:
-        raise _NotOurs(f"its version is {version}; this program reads version {_VERSION}")
+    if version not in _READ:
+        words = f"its version is {version}; this program reads up to version {_VERSION}"
+        raise _Newer(words) if version > _VERSION else _NotOurs(words)
 
 
 def is_damage(error: Exception) -> bool:

@@ -38,6 +38,7 @@ class Roster:
         self._next: dict[Kind, int] = dict.fromkeys(Kind, 0)
         self._dirty: dict[tuple[Kind, int], None] = {}
         self._gone: set[tuple[Kind, int]] = set()
+        self._vacated: dict[tuple[Kind, int], int] = {}  # until when a place was another's
         self.refused = 0  # new series for which there was no place
 
     def load(self, connection: sqlite3.Connection) -> None:
@@ -69,6 +70,7 @@ class Roster:
         `now_seen`: those that must not fall out."""
         found = self._places[key.kind].get(key.name)
         if found is not None:
+            self._begin_by(key.kind, found, now_s)
             return found, False
         place = self._vacant(key.kind, now_s, now_seen)
         if place is None:
@@ -78,6 +80,13 @@ class Roster:
         self._series[key.kind][place] = _Line(key.name, now_s, now_s)
         self._dirty[key.kind, place] = None
         return place, True
+
+    def _begin_by(self, kind: Kind, place: int, now_s: int) -> None:
+        """A clock was set back: what is before the beginning of a series would not be read."""
+        line = self._series[kind][place]
+        if self._vacated.get((kind, place), 0) <= now_s < line.first_s:
+            line.first_s = now_s
+            self._dirty[kind, place] = None
 
     def note(
         self, kind: Kind, place: int, now_s: int, active_s: int | None, info: Info | None
@@ -146,6 +155,6 @@ class Roster:
 
     def _forget(self, kind: Kind, name: str) -> None:
         place = self._places[kind].pop(name)
-        del self._series[kind][place]
+        self._vacated[kind, place] = self._series[kind].pop(place).last_s
         self._free[kind].append(place)
         self._gone.add((kind, place))

@@ -23,10 +23,15 @@ class Sample(NamedTuple):
     given: int = 0  # card-milliseconds given to pods
     told: int = 0  # of `given` (of cards, nodes, pools, cluster: of `have`): agents told the use
     used: int = 0  # card-milliseconds in which kernels ran
-    idle: int = 0  # of `told`: given, and no kernel ran
+    idle: int = 0  # of `known`: in stretches in which no kernel ran at all
     memory_given: int = 0  # MiB-seconds
     memory_used: int = 0  # MiB-seconds
     energy: int = 0  # joules
+    # What was given is used, idle or unknown, for every kind of series alike:
+    known: int = 0  # of `given`: agents told the use
+    within: int = (
+        0  # of `known`: the pods' own kernels ran. Without what they used beyond their part
+    )
     peak: int = 0  # MiB: the most memory in use at one time. Not a sum: the greatest of the parts
 
 

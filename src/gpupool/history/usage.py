@@ -20,41 +20,65 @@ _LATE_S = 120  # so old may the newest sample be
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Card-hours, unless the name says something else."""
+    """Card-hours, unless the name says something else. Given is used + idle + unknown."""
 
     name: str
     asked: float
     given: float
-    told: float  # of `given`: somebody told what was used
-    used: float
-    idle: float
+    used: float  # of `given`: kernels ran
+    idle: float  # of `given`: none did
+    unknown: float  # of `given`: nobody told
+    # Used and not given: by shares without a limit of compute. None: cards do not tell it apart.
+    beyond: float | None
     memory_given_gib_h: float
     memory_used_gib_h: float
     peak_mib: int
     energy_kwh: float
 
     @property
-    def unknown(self) -> float:
-        return max(0.0, self.given - self.told)
+    def known(self) -> float:
+        return self.used + self.idle
 
     @property
     def used_percent(self) -> float | None:
         """Of what was given, in the time that somebody told it; None: nobody did."""
-        return 100 * self.used / self.told if self.told else None
+        return 100 * self.used / self.known if self.known else None
 
 
 def usage_of(name: str, sample: Sample) -> Usage:
+    # Slots round each figure for itself: in a sum they can be some milliseconds apart.
+    known = min(sample.known, sample.given)
+    within = min(sample.within, known)
     return Usage(
         name,
         sample.asked / _MS_PER_HOUR,
         sample.given / _MS_PER_HOUR,
-        min(sample.told, sample.given) / _MS_PER_HOUR,
-        sample.used / _MS_PER_HOUR,
-        sample.idle / _MS_PER_HOUR,
+        within / _MS_PER_HOUR,
+        (known - within) / _MS_PER_HOUR,
+        (sample.given - known) / _MS_PER_HOUR,
+        None if sample.have else max(0, sample.used - sample.within) / _MS_PER_HOUR,
         sample.memory_given / _MIB_S_PER_GIB_H,
         sample.memory_used / _MIB_S_PER_GIB_H,
         sample.peak,
         sample.energy / 3_600_000,
+    )
+
+
+def total_of(rows: Sequence[Usage]) -> Usage:
+    """The sum of lines. Each pod is in one of them, whatever makes a line."""
+    beyond = [row.beyond for row in rows if row.beyond is not None]
+    return Usage(
+        "",
+        sum(row.asked for row in rows),
+        sum(row.given for row in rows),
+        sum(row.used for row in rows),
+        sum(row.idle for row in rows),
+        sum(row.unknown for row in rows),
+        sum(beyond) if len(beyond) == len(rows) else None,
+        sum(row.memory_given_gib_h for row in rows),
+        sum(row.memory_used_gib_h for row in rows),
+        max((row.peak_mib for row in rows), default=0),
+        sum(row.energy_kwh for row in rows),
     )
 
 
