@@ -5,8 +5,13 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.handler_turns import TURNS
+
+# How long an example takes says how busy the machine is. (--hypothesis-profile comes after this.)
+settings.register_profile("new examples", deadline=None)
+settings.load_profile("new examples")
 
 _MOST_NEW_FILES = 100  # fixtures that live on have some open
 
