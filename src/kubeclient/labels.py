@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 _NAME_PATTERN = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE_PATTERN = f"({_NAME_PATTERN})?"
@@ -67,6 +68,14 @@ def value_complaints(value: str) -> list[str]:
     if not _VALUE.fullmatch(value):
         complaints.append(_VALUE_COMPLAINT)
     return complaints
+
+
+_SHORT_VALUE = re.compile("([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+def are_values(values: Iterable[str]) -> bool:
+    """Whether nothing is wrong with any of them, found out faster than by asking for each."""
+    return all(map(_SHORT_VALUE.fullmatch, values))
 
 
 _FORBIDDEN = re.compile(r"[^-A-Za-z0-9_.]+")

@@ -2,12 +2,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeclient.labels import as_label_value, value_complaints
+from kubeclient.labels import are_values, as_label_value, value_complaints
 
 
 @given(st.text(max_size=80))
 def test_any_text_becomes_a_valid_label_value(text: str) -> None:
     assert value_complaints(as_label_value(text)) == []
+
+
+@given(st.lists(st.text(alphabet="a-._Z9é\n", max_size=66) | st.just("x" * 63), max_size=3))
+def test_values_are_judged_together_as_each_is_alone(values: list[str]) -> None:
+    assert are_values(values) == (not any(map(value_complaints, values)))
 
 
 @given(st.text(max_size=80))

@@ -17,7 +17,6 @@ from kubeclient.selectors import (
     Requirement,
     SelectorError,
     from_object,
-    object_matches,
     parse_field_selector,
     parse_label_selector,
 )
@@ -84,6 +83,50 @@ def test_matching_agrees_with_the_documented_rules(
     selector: LabelSelector, labels: dict[str, str]
 ) -> None:
     assert selector.matches(labels) == all(naive(r, labels) for r in selector.requirements)
+
+
+@given(st.lists(REQUIREMENTS, min_size=17, max_size=30), LABELS)
+def test_a_wide_selector_follows_the_same_rules(
+    requirements: list[Requirement], labels: dict[str, str]
+) -> None:
+    selector = LabelSelector(tuple(requirements))
+    assert selector.matches(labels) == all(naive(r, labels) for r in requirements)
+
+
+# Without numbers, and such as most labels meet: others are refused by one of seventeen for sure.
+_MEANT = st.sampled_from(
+    [
+        Requirement("a", Operator.IN, ("", "1", "a", "in")),
+        Requirement("a", Operator.NOT_IN, ("2",)),
+        Requirement("a", Operator.EXISTS),
+        Requirement("b", Operator.NOT_EQUALS, ("a",)),
+        Requirement("b", Operator.ABSENT),
+        Requirement("in", Operator.NOT_IN, ("1", "2")),
+    ]
+)
+
+
+@given(st.lists(_MEANT, min_size=17, max_size=20), LABELS)
+def test_a_wide_selector_matches_what_each_requirement_does(
+    requirements: list[Requirement], labels: dict[str, str]
+) -> None:
+    selector = LabelSelector(tuple(requirements))
+    assert selector.matches(labels) == all(naive(r, labels) for r in requirements)
+
+
+def test_a_match_looks_at_the_labels_and_not_at_all_that_a_selector_names() -> None:
+    """Also where nothing of it is wrong, so that all of it would have to be asked."""
+
+    class Counted(dict[str, str]):
+        looks = 0
+
+        def get(self, *_: object) -> None:  # type: ignore[override]
+            self.looks += 1
+
+    requirements = [Requirement(f"k{n}", Operator.NOT_IN, ("v",)) for n in range(5_000)]
+    labels = Counted(a="b")
+    assert LabelSelector(tuple(requirements)).matches(labels)
+    assert labels.looks < 10
 
 
 @given(st.text(alphabet="ab1 ,()=!<>in", max_size=30))
@@ -253,20 +296,3 @@ def test_a_bad_field_selector_is_refused_in_kubernetes_words(text: str, complain
     with pytest.raises(SelectorError) as error:
         parse_field_selector(text)
     assert str(error.value) == complaint
-
-
-@pytest.mark.parametrize("labels", [{}, {"a": "1"}, {"a": "2", "b": ""}, {"b": "1"}])
-@pytest.mark.parametrize("operator", ["In", "NotIn", "Exists", "DoesNotExist"])
-@pytest.mark.parametrize("wanted", [None, {}, {"b": ""}, {"a": "2"}])
-def test_a_checked_selector_selects_the_same_without_being_checked(
-    labels: dict[str, str], operator: str, wanted: dict[str, str] | None
-) -> None:
-    values = {"values": ["1", "3"]} if operator in ("In", "NotIn") else {}
-    expressions = [{"key": "a", "operator": operator, **values}]
-    for selector in (
-        None,
-        {"matchLabels": wanted},
-        {"matchExpressions": expressions},
-        {"matchLabels": wanted, "matchExpressions": expressions},
-    ):
-        assert object_matches(selector, labels) is from_object(selector).matches(labels)

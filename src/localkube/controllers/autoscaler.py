@@ -15,9 +15,9 @@ from localkube.controllers.autoscaler_limits import Past, ScaleHistory
 from localkube.controllers.autoscaler_metrics import NoMetric, Proposal, Target
 from localkube.controllers.pods import is_terminating, stamp
 from localkube.controllers.run import Context, Controller, Watch
+from localkube.controllers.selecting import add_pod_index, selected_pods
 
 PERIOD_S = 15.0
-_BY_NAMESPACE = "namespace"
 _METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/{}/pods"
 _CUSTOM = "no custom metrics API (custom.metrics.k8s.io) registered"
 _EXTERNAL = "no external metrics API (external.metrics.k8s.io) registered"
@@ -53,15 +53,12 @@ def controller() -> Controller:
         await _Autoscaler(hpa, context, known.history).step()
         return PERIOD_S
 
-    def add_indexes(context: Context) -> None:
-        context.of(PODS).add_index(_BY_NAMESPACE, lambda pod: [pod["metadata"]["namespace"]])
-
     return Controller(
         "horizontal-pod-autoscaler",
         (Watch(AUTOSCALERS),),
         reconcile,
         reads=(PODS,),
-        add_indexes=add_indexes,
+        add_indexes=add_pod_index,
     )
 
 
@@ -199,7 +196,7 @@ class _Autoscaler:
     async def _wish(self, scale: Obj, current: int) -> tuple[int, str]:
         """The largest size that a metric proposes. If a metric is missing, the others may still
         raise the size, but not lower it."""
-        pods = self._pods(scale)
+        pods = await self._pods(scale)
         wish, name, failures = 0, "", list[tuple[str, str, str]]()
         for metric in self.spec.get("metrics") or ():
             try:
@@ -227,7 +224,7 @@ class _Autoscaler:
         text = f"invalid metrics ({count}), first error is: failed to get {subject}: {why}"
         self._say(WARNING, "FailedComputeMetricsReplicas", text)
 
-    def _pods(self, scale: Obj) -> list[Obj]:
+    async def _pods(self, scale: Obj) -> list[Obj]:
         text = scale.get("status", {}).get("selector", "")
         if not text:
             self._say(WARNING, "SelectorRequired", "selector is required")
@@ -243,8 +240,7 @@ class _Autoscaler:
             self._say(WARNING, "InvalidSelector", why)
             self._put("ScalingActive", False, "InvalidSelector", why)
             raise _Unable from error
-        found = self.context.of(PODS).by(_BY_NAMESPACE, self.hpa["metadata"]["namespace"])
-        return [p for p in found if selector.matches(p["metadata"].get("labels") or {})]
+        return await selected_pods(self.context, self.hpa["metadata"]["namespace"], selector)
 
     async def _proposal(
         self, metric: Obj, pods: list[Obj], current: int

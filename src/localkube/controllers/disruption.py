@@ -2,9 +2,8 @@
 now."""
 
 import datetime
-from collections.abc import Iterable
 
-from kubeclient.mirror import Key, key_of
+from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from kubeclient.resources import (
     DEPLOYMENTS,
@@ -15,7 +14,6 @@ from kubeclient.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from kubeclient.selectors import object_matches
 from localkube.controllers.pods import (
     controller_of,
     count_of,
@@ -25,23 +23,18 @@ from localkube.controllers.pods import (
     stamp,
 )
 from localkube.controllers.run import Context, Controller, Watch
+from localkube.controllers.selecting import Selecting, add_pod_index, compiled, selected_pods
 
 # The API server notes an eviction in `disruptedPods` before it deletes the pod. If the pod is still
 # there after this long, the eviction did not happen.
 _FORGET_AFTER_S = 120.0
-_BY_NAMESPACE = "namespace"
 
 
 async def reconcile(key: Key, context: Context) -> float | None:
     budget = context.of(DISRUPTION_BUDGETS).get(key[1], key[0])
     if budget is None:
         return None
-    selector = budget["spec"].get("selector")
-    pods = [
-        pod
-        for pod in context.of(PODS).by(_BY_NAMESPACE, key[0])
-        if object_matches(selector, pod["metadata"].get("labels") or {})
-    ]
+    pods = await selected_pods(context, key[0], compiled(_selector(budget)))
     known = budget.get("status", {})
     disrupted = _still_disrupted(known.get("disruptedPods") or {}, pods, context.now())
     status = _status(budget, pods, disrupted, context)
@@ -52,25 +45,25 @@ async def reconcile(key: Key, context: Context) -> float | None:
     return _FORGET_AFTER_S if disrupted else None
 
 
-def _add_indexes(context: Context) -> None:
-    for resource in (PODS, DISRUPTION_BUDGETS):
-        context.of(resource).add_index(_BY_NAMESPACE, lambda obj: [obj["metadata"]["namespace"]])
+def _selector(budget: Obj) -> Obj | None:
+    found: Obj | None = budget["spec"].get("selector")
+    return found
 
 
-def _budgets_of_pod(pod: Obj, context: Context) -> Iterable[Key]:
-    labels = pod["metadata"].get("labels") or {}
-    for budget in context.of(DISRUPTION_BUDGETS).by(_BY_NAMESPACE, pod["metadata"]["namespace"]):
-        if object_matches(budget["spec"].get("selector"), labels):
-            yield key_of(budget)
+def controller() -> Controller:
+    budgets = Selecting(_selector)
 
+    def add_indexes(context: Context) -> None:
+        add_pod_index(context)
+        budgets.follow(context.of(DISRUPTION_BUDGETS))
 
-CONTROLLER = Controller(
-    "disruption-controller",
-    (Watch(DISRUPTION_BUDGETS), Watch(PODS, _budgets_of_pod)),
-    reconcile,
-    reads=(DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS),
-    add_indexes=_add_indexes,
-)
+    return Controller(
+        "disruption-controller",
+        (Watch(DISRUPTION_BUDGETS), Watch(PODS, budgets.keys)),
+        reconcile,
+        reads=(DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS),
+        add_indexes=add_indexes,
+    )
 
 
 def _still_disrupted(noted: Obj, pods: list[Obj], now: datetime.datetime) -> Obj:

@@ -3,54 +3,43 @@
 import ipaddress
 from collections.abc import Iterable
 
-from kubeclient.mirror import Key, key_of
+from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from kubeclient.resources import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
-from kubeclient.selectors import from_object
 from localkube.controllers.endpoint_slices_plan import Ports, Slice, arranged
 from localkube.controllers.pods import controller_reference, is_ready
 from localkube.controllers.run import Context, Controller, Watch
+from localkube.controllers.selecting import Selecting, add_pod_index, compiled, selected_pods
 
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 _MANAGER = "endpointslice-controller.k8s.io"
 _HEADLESS = "service.kubernetes.io/headless"
 _FAMILY = "IPv4"  # of all Services here
-_BY_NAMESPACE, _BY_SERVICE = "namespace", "service"
+_BY_SERVICE = "service"
 
 
 async def reconcile(key: Key, context: Context) -> float | None:
     service = context.of(SERVICES).get(key[1], key[0])
     if service is None or not service["spec"].get("selector"):
         return None
-    pods = [pod for pod in selected_pods(service, context) if _has_address(pod)]
+    pods = [pod for pod in await pods_of(service, context) if _has_address(pod)]
     pods.sort(key=lambda pod: str(pod["metadata"]["name"]))
     await _write_slices(service, pods, context)
     await _write_endpoints(service, pods, context)
     return None
 
 
-def selected_pods(service: Obj, context: Context) -> list[Obj]:
+async def pods_of(service: Obj, context: Context) -> list[Obj]:
     """The pods that the Service selects. Needs the index of `add_pod_index`."""
-    selector = service["spec"].get("selector")
-    if not selector:
-        return []
-    chosen = from_object({"matchLabels": selector})
-    return [
-        pod
-        for pod in context.of(PODS).by(_BY_NAMESPACE, service["metadata"]["namespace"])
-        if chosen.matches(pod["metadata"].get("labels") or {})
-    ]
+    selector = compiled(_selector(service))
+    return await selected_pods(context, service["metadata"]["namespace"], selector)
 
 
-def add_pod_index(context: Context) -> None:
-    context.of(PODS).add_index(_BY_NAMESPACE, lambda pod: [pod["metadata"]["namespace"]])
-
-
-def _add_indexes(context: Context) -> None:
-    add_pod_index(context)
-    context.of(SERVICES).add_index(_BY_NAMESPACE, lambda s: [s["metadata"]["namespace"]])
-    context.of(ENDPOINT_SLICES).add_index(_BY_SERVICE, _service_of_slice)
+def _selector(service: Obj) -> Obj | None:
+    """A Service without one selects nothing, and its endpoints are somebody else's."""
+    wanted = service["spec"].get("selector")
+    return {"matchLabels": wanted} if wanted else None
 
 
 def _service_of_slice(endpoint_slice: Obj) -> list[str]:
@@ -59,27 +48,27 @@ def _service_of_slice(endpoint_slice: Obj) -> list[str]:
     return [f"{metadata['namespace']}/{name}"] if name else []
 
 
-def _services_of_pod(pod: Obj, context: Context) -> Iterable[Key]:
-    labels = pod["metadata"].get("labels") or {}
-    for service in context.of(SERVICES).by(_BY_NAMESPACE, pod["metadata"]["namespace"]):
-        selector = service["spec"].get("selector")
-        if selector and from_object({"matchLabels": selector}).matches(labels):
-            yield key_of(service)
-
-
 def _slice_key(endpoint_slice: Obj, _: Context) -> Iterable[Key]:
     for name in _service_of_slice(endpoint_slice):
         namespace, service = name.split("/")
         yield namespace, service
 
 
-CONTROLLER = Controller(
-    "endpoint-slice-controller",
-    (Watch(SERVICES), Watch(PODS, _services_of_pod), Watch(ENDPOINT_SLICES, _slice_key)),
-    reconcile,
-    reads=(ENDPOINTS,),
-    add_indexes=_add_indexes,
-)
+def controller() -> Controller:
+    services = Selecting(_selector)
+
+    def add_indexes(context: Context) -> None:
+        add_pod_index(context)
+        services.follow(context.of(SERVICES))
+        context.of(ENDPOINT_SLICES).add_index(_BY_SERVICE, _service_of_slice)
+
+    return Controller(
+        "endpoint-slice-controller",
+        (Watch(SERVICES), Watch(PODS, services.keys), Watch(ENDPOINT_SLICES, _slice_key)),
+        reconcile,
+        reads=(ENDPOINTS,),
+        add_indexes=add_indexes,
+    )
 
 
 def _has_address(pod: Obj) -> bool:

@@ -18,8 +18,8 @@ from kubeclient.mirror import Key
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS, SERVICES
 from kubeclient.service_links import link, tcp_ports
-from localkube.controllers.endpoints import add_pod_index
 from localkube.controllers.run import Context, Controller, Watch
+from localkube.controllers.selecting import add_pod_index
 from localkube.controllers.service_front import Dial, Front, Place
 from localkube.names import Names
 

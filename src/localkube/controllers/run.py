@@ -25,6 +25,7 @@ from kubeclient.mirror import Changed, Key, Mirror, Mirrors, key_of
 from kubeclient.mirror_faults import text_of
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
+from kubeclient.turns import Turns
 from localkube.controllers.pods import controller_of
 from localkube.supervision import Supervisor
 from localkube.work_queue import WorkQueue
@@ -222,8 +223,9 @@ async def work_off(
 
     `told`: called with each key that breaks the reconcile, and with None when one that failed
     does so no longer."""
-    loop = asyncio.get_running_loop()
+    loop, turns = asyncio.get_running_loop(), Turns()
     while True:
+        await turns.next()  # neither a queue with keys nor a reconcile has to wait for anything
         key = await queue.take()
         began_s = loop.time()
         try:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kubeclient.mirror import Key
 from kubeclient.resources import SERVICES
 from kubeclient.service_links import tcp_ports
-from localkube.controllers.endpoints import selected_pods, target_port
+from localkube.controllers.endpoints import pods_of, target_port
 from localkube.controllers.pods import is_active, is_ready
 from localkube.controllers.run import Context
 from localkube.forwarding import forward
@@ -72,7 +72,8 @@ class Front:
         entry = next((each for each in ports if each["port"] == port), None)
         if service is None or entry is None:  # it has just been taken out
             return None
-        pods = [pod for pod in selected_pods(service, context) if is_active(pod) and is_ready(pod)]
+        selected = await pods_of(service, context)
+        pods = [pod for pod in selected if is_active(pod) and is_ready(pod)]
         start = next(self._turn)
         for offset in range(len(pods)):
             pod = pods[(start + offset) % len(pods)]

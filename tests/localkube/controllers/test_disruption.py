@@ -59,14 +59,14 @@ async def _counts(desk: Desk) -> tuple[int, int, int, int]:
 async def test_three_of_four_wanted_pods_run(
     tmp_path: Path, spec: Obj, expected: tuple[int, int, int, int]
 ) -> None:
-    async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
+    async with desk_for(tmp_path, disruption.controller()) as desk:
         await _owned_pods(desk, replicas=4, running=3)
         await desk.create(DISRUPTION_BUDGETS, budget(**spec))
         assert await _counts(desk) == expected
 
 
 async def test_a_percentage_of_pods_without_an_owner_is_zero(tmp_path: Path) -> None:
-    async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
+    async with desk_for(tmp_path, disruption.controller()) as desk:
         await desk.create(PODS, pod("alone", "web"))
         await desk.run_pods()
         await desk.create(DISRUPTION_BUDGETS, budget(maxUnavailable=1))
@@ -74,7 +74,7 @@ async def test_a_percentage_of_pods_without_an_owner_is_zero(tmp_path: Path) -> 
 
 
 async def test_min_available_may_be_a_number(tmp_path: Path) -> None:
-    async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
+    async with desk_for(tmp_path, disruption.controller()) as desk:
         for name in ("one", "two"):
             await desk.create(PODS, pod(name, "web"))
         await desk.run_pods()
@@ -83,7 +83,7 @@ async def test_min_available_may_be_a_number(tmp_path: Path) -> None:
 
 
 async def test_pods_that_are_on_their_way_out_are_not_healthy(tmp_path: Path) -> None:
-    async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
+    async with desk_for(tmp_path, disruption.controller()) as desk:
         await desk.add_node("n")
         for name in ("one", "two"):
             await desk.create(PODS, pod(name, "web"))
@@ -95,7 +95,7 @@ async def test_pods_that_are_on_their_way_out_are_not_healthy(tmp_path: Path) ->
 
 
 async def test_other_peoples_pods_do_not_count(tmp_path: Path) -> None:
-    async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
+    async with desk_for(tmp_path, disruption.controller()) as desk:
         await desk.create(PODS, pod("other", "db"))
         await desk.run_pods()
         await desk.create(DISRUPTION_BUDGETS, budget(minAvailable=0))
@@ -103,7 +103,7 @@ async def test_other_peoples_pods_do_not_count(tmp_path: Path) -> None:
 
 
 async def test_an_eviction_that_did_not_happen_is_forgotten(tmp_path: Path) -> None:
-    async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
+    async with desk_for(tmp_path, disruption.controller()) as desk:
         for name in ("one", "two"):
             await desk.create(PODS, pod(name, "web"))
         await desk.run_pods()
@@ -119,7 +119,7 @@ async def test_an_eviction_that_did_not_happen_is_forgotten(tmp_path: Path) -> N
 
 
 async def test_the_condition_says_whether_a_disruption_is_allowed(tmp_path: Path) -> None:
-    async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
+    async with desk_for(tmp_path, disruption.controller()) as desk:
         await desk.create(PODS, pod("one", "web"))
         await desk.create(DISRUPTION_BUDGETS, budget(minAvailable=0))
         await desk.settle()
@@ -136,7 +136,7 @@ async def test_the_condition_says_whether_a_disruption_is_allowed(tmp_path: Path
 
 async def test_a_circle_of_controllers_ends(tmp_path: Path) -> None:
     """A ReplicaSet that names itself as its controller is a valid object."""
-    async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
+    async with desk_for(tmp_path, disruption.controller()) as desk:
         await _owned_pods(desk, replicas=4, running=3)
         itself = controller_reference(await desk.get(REPLICA_SETS, "web"), REPLICA_SETS)
         await desk.patch(REPLICA_SETS, "web", {"metadata": {"ownerReferences": [itself]}})
@@ -147,7 +147,7 @@ async def test_a_circle_of_controllers_ends(tmp_path: Path) -> None:
 async def test_a_later_workload_of_the_same_name_wants_no_pods_of_the_earlier_one(
     tmp_path: Path,
 ) -> None:
-    async with desk_for(tmp_path, disruption.CONTROLLER) as desk:
+    async with desk_for(tmp_path, disruption.controller()) as desk:
         await _owned_pods(desk, replicas=4, running=3)
         await desk.delete(REPLICA_SETS, "web")
         await desk.create(REPLICA_SETS, workload("web", replicas=9))

@@ -10,7 +10,7 @@ from localkube.controllers.endpoints import target_port
 from tests.localkube.controllers.desk import Desk, desk_for
 from tests.localkube.controllers.samples import pod
 
-CONTROLLERS = (endpoints.CONTROLLER, endpoints.REMOVAL_CONTROLLER)
+CONTROLLERS = (endpoints.controller(), endpoints.REMOVAL_CONTROLLER)
 
 
 def service(**spec: Any) -> Obj:

@@ -100,7 +100,7 @@ async def test_a_cron_job_replaces_no_job_of_another_namespace(tmp_path: Path) -
 async def test_a_pod_with_an_address_and_no_node_is_an_endpoint_without_a_node(
     tmp_path: Path,
 ) -> None:
-    async with desk_for(tmp_path, endpoints.CONTROLLER) as desk:
+    async with desk_for(tmp_path, endpoints.controller()) as desk:
         spec = {"selector": {"app": "x"}, "ports": [{"port": 80}]}
         await desk.create(r.SERVICES, {"metadata": {"name": "s"}, "spec": spec})
         await desk.create(r.PODS, {"metadata": {"name": "p", "labels": {"app": "x"}}, "spec": _POD})

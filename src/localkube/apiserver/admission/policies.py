@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from kubeclient.objects import Obj
+from kubeclient.turns import Turns
 from localkube.apiserver.admission.admission_review import admission_request
 from localkube.apiserver.admission.attributes import Attributes, ClusterView
 from localkube.apiserver.admission.matching import matched_kind
@@ -24,7 +25,6 @@ from localkube.apiserver.judges import Judges
 from localkube.apiserver.kinds import Kind, Kinds
 from localkube.apiserver.request import User
 from localkube.apiserver.status import ApiError, forbidden
-from localkube.apiserver.waiting import Turns
 
 GROUP = "admissionregistration.k8s.io"
 POLICIES = f"validatingadmissionpolicies.{GROUP}"

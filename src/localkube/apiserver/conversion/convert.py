@@ -15,6 +15,7 @@ import msgspec
 import orjson
 
 from kubeclient.objects import Obj
+from kubeclient.turns import Turns
 from localkube.apiserver import status
 from localkube.apiserver.admission.attributes import ClusterView
 from localkube.apiserver.admission.webhook_client import NotReached
@@ -33,7 +34,7 @@ from localkube.apiserver.schema.fast import is_clean
 from localkube.apiserver.schema.node import Schema
 from localkube.apiserver.schema.structural import compile_crd_version
 from localkube.apiserver.store.record import Record
-from localkube.apiserver.waiting import Turns, within_a_task
+from localkube.apiserver.waiting import within_a_task
 
 _TIMEOUT_S = 30  # of every conversion webhook of Kubernetes
 # Of one call. An answer may be three times as large (admission/webhook_client.py).

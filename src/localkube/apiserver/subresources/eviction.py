@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from kubeclient.objects import Obj
 from kubeclient.selectors import LabelSelector, from_object
+from kubeclient.turns import Turns
 from localkube.apiserver import status
 from localkube.apiserver.api import Api
 from localkube.apiserver.decode.weight import is_long
@@ -23,7 +24,6 @@ from localkube.apiserver.verbs.delete import check_preconditions, delete_record
 from localkube.apiserver.verbs.options import delete_options
 from localkube.apiserver.verbs.read import existing
 from localkube.apiserver.verbs.typed_body import typed_body
-from localkube.apiserver.waiting import Turns
 
 BUDGETS = "poddisruptionbudgets.policy"
 # Of budgets, by the id of the record, which is held so that no other one gets the id.

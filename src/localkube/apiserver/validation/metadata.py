@@ -17,6 +17,7 @@ from localkube.apiserver.validation.errors import (
     not_negative,
     required,
     too_long,
+    too_many,
     unchanged,
 )
 from localkube.apiserver.validation.formats import (
@@ -30,6 +31,9 @@ from localkube.apiserver.validation.formats import (
     size,
 )
 
+# Of an object, and of what a selector names. Kubernetes has no limit; but each label is looked at
+# with every change, by every controller.
+LABELS_MAX = 1000
 _ANNOTATIONS_MAX = 256 * 1024
 _MANAGER_MAX = 128
 _SUBRESOURCE_MAX = 256
@@ -124,6 +128,9 @@ def template_meta(errors: Errors, metadata: Obj, path: str) -> None:
 
 
 def labels(errors: Errors, values: Mapping[str, str], path: str) -> None:
+    if len(values) > LABELS_MAX:
+        errors.append(too_many(path, len(values), LABELS_MAX))
+        return
     for key, value in values.items():
         for complaint in label_key(key):
             errors.append(invalid(path, key, complaint))

@@ -9,9 +9,10 @@ from localkube.apiserver.validation.errors import (
     invalid,
     invalid_each,
     required,
+    too_many,
 )
 from localkube.apiserver.validation.formats import label_key, label_value
-from localkube.apiserver.validation.metadata import labels
+from localkube.apiserver.validation.metadata import LABELS_MAX, labels
 
 NEEDS_VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
 NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
@@ -23,7 +24,12 @@ def label_selector(errors: Errors, selector: Obj | None, path: str) -> None:
         return
     if "matchLabels" in selector:
         labels(errors, selector["matchLabels"], f"{path}.matchLabels")
-    for place, requirement in enumerate(selector.get("matchExpressions", ())):
+    expressions = selector.get("matchExpressions", ())
+    named = sum(1 + len(each.get("values", ())) for each in expressions)
+    if named > LABELS_MAX:
+        errors.append(too_many(f"{path}.matchExpressions", named, LABELS_MAX))
+        return
+    for place, requirement in enumerate(expressions):
         label_requirement(errors, requirement, f"{path}.matchExpressions[{place}]")
 
 

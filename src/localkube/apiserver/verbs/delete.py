@@ -6,6 +6,7 @@ import datetime
 from functools import partial
 
 from kubeclient.objects import Obj
+from kubeclient.turns import Turns
 from localkube.apiserver import status
 from localkube.apiserver.admission.attributes import Operation
 from localkube.apiserver.api import Api
@@ -29,7 +30,6 @@ from localkube.apiserver.verbs.representation import (
 )
 from localkube.apiserver.verbs.selection import matching, select, selection
 from localkube.apiserver.verbs.typed_body import typed_body
-from localkube.apiserver.waiting import Turns
 
 _POLICY_FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}
 # A finished delete of these answers with the object; of all others, with a Status.

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from kubeclient.objects import Obj
+from kubeclient.turns import Turns
 from localkube.apiserver import status
 from localkube.apiserver.api import Api
 from localkube.apiserver.decode.body import ACCEPTED
@@ -19,7 +20,6 @@ from localkube.apiserver.status import ApiError
 from localkube.apiserver.store.record import Record
 from localkube.apiserver.tables import table as tables
 from localkube.apiserver.verbs.yaml_answer import yaml_bytes, yaml_list
-from localkube.apiserver.waiting import Turns
 
 
 class Form(Enum):

@@ -9,6 +9,7 @@ from kubeclient.selectors import (
     parse_field_selector,
     parse_label_selector,
 )
+from kubeclient.turns import Turns
 from localkube.apiserver import status
 from localkube.apiserver.api import Api
 from localkube.apiserver.kinds import Kind
@@ -17,7 +18,6 @@ from localkube.apiserver.security.limits import Limits
 from localkube.apiserver.store.record import Record, field_value
 from localkube.apiserver.store.store import Store
 from localkube.apiserver.verbs.options import ListOptions
-from localkube.apiserver.waiting import Turns
 
 _SELECTOR_BYTES = Limits().selector_bytes
 _SLICE = 64  # records that are compared with a selector, of which some have hundreds of terms

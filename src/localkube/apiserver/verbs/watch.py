@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import orjson
 
 from kubeclient.objects import Obj
+from kubeclient.turns import Turns
 from localkube.apiserver import status
 from localkube.apiserver.api import Api
 from localkube.apiserver.kinds import Kind
@@ -31,7 +32,6 @@ from localkube.apiserver.verbs.selection import (
     select,
     selection,
 )
-from localkube.apiserver.waiting import Turns
 
 # As often as kube-apiserver.
 BOOKMARK_EVERY_S = 60.0

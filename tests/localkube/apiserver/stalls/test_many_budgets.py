@@ -4,6 +4,7 @@ import orjson
 
 from bench.heavy.bodies import Heavy
 from kubeclient.objects import Obj
+from localkube.apiserver.validation.metadata import LABELS_MAX
 from tests.localkube.apiserver.stalls.watched import Watched
 
 _PODS = "/api/v1/namespaces/default/pods"
@@ -36,8 +37,8 @@ async def _evicted(watched: Watched) -> tuple[int, bytes]:
 
 async def test_large_budgets_keep_nobody_waiting(watched: Watched) -> None:
     await _running_pod(watched)
-    for number in range(4):
-        await _budget(watched, f"large{number}", [f"x{n}" for n in range(40_000)])
+    for number in range(100):
+        await _budget(watched, f"large{number}", [f"x{n}" for n in range(LABELS_MAX - 1)])
     assert (await _evicted(watched))[0] == 201
 
 

@@ -185,3 +185,40 @@ CUSTOM = Kind(
 def test_custom_objects_have_metadata_like_all_others() -> None:
     errors = validate_create({"metadata": {"name": "A_b", "namespace": "d"}}, CUSTOM)
     assert [error.field for error in errors] == ["metadata.name"]
+
+
+MANY = {f"k{number}": "v" for number in range(1001)}
+
+
+def test_an_object_has_a_thousand_labels_and_not_more() -> None:
+    few = dict(list(MANY.items())[:1000])
+    assert said(config_map(labels=few)) == []
+    expected = ["metadata.labels: Too many: 1001: must have at most 1000 items"]
+    assert said(config_map(labels=MANY)) == expected
+
+
+@pytest.mark.parametrize(
+    ("selector", "field"),
+    [
+        ({"matchLabels": MANY}, "matchLabels"),
+        (
+            {"matchExpressions": [{"key": "a", "operator": "In", "values": list(MANY)[:-1]}]},
+            "matchExpressions",
+        ),
+        (
+            {"matchExpressions": [{"key": key, "operator": "Exists"} for key in MANY]},
+            "matchExpressions",
+        ),
+    ],
+)
+def test_a_selector_names_a_thousand_keys_and_values_and_not_more(
+    selector: Obj, field: str
+) -> None:
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "b"},
+        "spec": {"selector": selector},
+    }
+    expected = [f"spec.selector.{field}: Too many: 1001: must have at most 1000 items"]
+    assert said(budget) == expected
