@@ -92,7 +92,9 @@ def _normalise_inner(value: Obj, key: str, inner: Any, shape: Shape) -> None:
 
 
 def _canonical(value: Any) -> Any:
-    """Of a quantity, of a map of them, or of a list (no type has one today)."""
+    """Of a quantity, of a map of them, or of a list."""
+    if type(value) is list:
+        return ["0" if each is None else _canonical(each) for each in value]
     if type(value) is dict:
         for name, amount in value.items():
             value[name] = _in_milli(_text(amount))

@@ -31,6 +31,13 @@ def test_nothing_is_left_out(value: object) -> None:
     assert made["spec"] == {"containers": [{"name": "c", "resources": {}}]}
 
 
+def test_a_list_of_quantities_is_written_as_go_writes_each() -> None:
+    policy = {"default": "1", "validValues": ["1000m", "2.0", 3, None]}
+    devices = [{"name": "d", "capacity": {"memory": {"value": "4", "requestPolicy": policy}}}]
+    shaped("resource.k8s.io/v1", "ResourceSlice", {"spec": {"devices": devices}})
+    assert policy["validValues"] == ["1", "2", "3", "0"]
+
+
 def test_a_pointer_to_nothing_stays() -> None:
     made = shaped("v1", "Pod", {"spec": {"priority": 0, "enableServiceLinks": False}})
     assert (made["spec"]["priority"], made["spec"]["enableServiceLinks"]) == (0, False)
