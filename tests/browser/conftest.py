@@ -1,7 +1,7 @@
 """Tests that look at pages as people do: with a real browser."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import pytest
 
 from testbed.find_kubectl import ensure_kubectl
 from tests.browser.chromium import Broken, Page, browser, find_chromium
+from tests.browser.console_stage import Stage, console_of, stage
 
 OpenBrowser = Callable[[], AbstractAsyncContextManager[Page]]
 
@@ -40,6 +41,19 @@ def open_browser(chromium: str, tmp_path: Path) -> OpenBrowser:
                 raise
 
     return opened
+
+
+@pytest.fixture(scope="session")
+def console_stage(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[Stage]:
+    """Nobody changes it: all tests that look at every page share it."""
+    with stage(tmp_path_factory.mktemp("stage")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def stage_address(console_stage: Stage) -> Iterator[str]:
+    with console_of(console_stage) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

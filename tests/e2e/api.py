@@ -5,9 +5,22 @@ import ssl
 import urllib.error
 import urllib.request
 from functools import cache
+from pathlib import Path
+from typing import Protocol
 
 from gpupool.testing import Cluster
 from kubeclient.objects import Obj
+
+
+class Served(Protocol):
+    """A cluster that can be called: a `Cluster`, or one that was started in another way."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def token(self) -> str: ...
+    @property
+    def ca(self) -> Path: ...
 
 
 @cache
@@ -15,7 +28,7 @@ def _trust(pem: str) -> ssl.SSLContext:
     return ssl.create_default_context(cadata=pem)
 
 
-def call(cluster: Cluster, method: str, path: str, body: Obj | None = None) -> tuple[int, Obj]:
+def call(cluster: Served, method: str, path: str, body: Obj | None = None) -> tuple[int, Obj]:
     """Status and document of the answer, whatever it says."""
     request = urllib.request.Request(
         cluster.url + path,

@@ -12,6 +12,7 @@ from gpupool.console.gpus import CardView, NodeView, Part
 from gpupool.console.parts.cells import Level, State
 from gpupool.console.render import exact
 from gpupool.console.rows.pods import PodRow
+from gpupool.console.said import said
 from gpupool.console.words import Translate
 from gpupool.core.gpu import CardHealth, limit_mib
 from gpupool.core.readings import CardReading
@@ -150,4 +151,6 @@ def _state(t: Translate, view: CardView) -> State | None:
         return None
     level = Level.WAITS if card.health is CardHealth.CORDONED else Level.BAD
     words = t(HEALTH[card.health])
-    return State(level, f"{words}: {card.reason}" if card.reason else words)
+    if card.reason:
+        words = t("{state}: {why}", state=words, why=said(t, card.reason))
+    return State(level, words)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gpupool.console.said import said
 from gpupool.console.words import Translate
 from gpupool.contract.yaml_document import Document, Mark, Path
 from kubeclient.errors import Refused
@@ -71,7 +72,9 @@ def line_of(mark: Mark | None) -> int:
 def errors_of(t: Translate, bad: BadManifest) -> dict[str, str]:
     """For a form with an editor: what to say below it, and the lines to mark."""
     words = [
-        t("line {line}: {words}", line=each.line, words=each.words) if each.line else each.words
+        t("line {line}: {words}", line=each.line, words=said(t, each.words))
+        if each.line
+        else said(t, each.words)
         for each in bad.complaints
     ]
     lines = " ".join(str(each.line) for each in bad.complaints if each.line)

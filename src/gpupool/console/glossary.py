@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from gpupool.console.words import word
-from gpupool.core.gpu import CardHealth, Isolation
+from gpupool.core.gpu import CardHealth
 
 HEALTH: Mapping[str, str] = {
     CardHealth.HEALTHY: word("healthy"),
@@ -12,11 +12,6 @@ HEALTH: Mapping[str, str] = {
     CardHealth.CORDONED: word("cordoned"),
     CardHealth.LOST: word("lost"),
 }
-ISOLATION: Mapping[str, str] = {
-    Isolation.LIMIT: word("isolated"),
-    Isolation.NONE: word("not isolated"),
-    Isolation.WHOLE: word("whole card"),
-}
 # What holds a part of a card to its share: the keys are those of `Part.wall_class`.
 WALLS: Mapping[str, str] = {
     "driver": word("isolation: driver"),
@@ -24,4 +19,12 @@ WALLS: Mapping[str, str] = {
     "none": word("isolation: none"),
     "whole": word("whole card"),
     "unknown": word("which cards it holds cannot be read"),
+}
+# The same beside the word "Isolation".
+ISOLATION: Mapping[str, str] = {
+    "driver": word("driver"),
+    "limiter": word("limiter"),
+    "none": word("none"),
+    "whole": word("whole card"),
+    "unknown": word("not known"),
 }

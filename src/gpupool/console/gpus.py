@@ -20,6 +20,10 @@ from gpupool.core.readings import CardReading
 from gpupool.engine.node_state import Held, NodeState, usable_units
 
 
+def wall_word(wall: Wall | None) -> str:
+    return str(Isolation.WHOLE if wall is None else wall)
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """What one pod holds of one card."""
@@ -37,7 +41,7 @@ class Part:
         """What holds it to its share, as one word for style sheets and tables of words."""
         if self.possible:
             return "unknown"
-        return str(Isolation.WHOLE if self.wall is None else self.wall)
+        return wall_word(self.wall)
 
     def width(self, units: int) -> int:
         """In percent of a card with so many units."""

@@ -13,11 +13,13 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gpupool.console.glossary import HEALTH, ISOLATION, WALLS
-from gpupool.console.words import CHINESE, ENGLISH, Translate
+from gpupool.console.said import said
+from gpupool.console.words import CHINESE, ENGLISH, Translate, word
 from kubeclient.times import seconds_of
 
 THEMES = ("auto", "light", "dark")
 _STEPS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+_CONDITIONS = {"True": word("yes"), "False": word("no"), "Unknown": word("not known")}
 _SHORT = 120.0  # seconds: below, an age is shown in them
 
 
@@ -67,7 +69,8 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(health=HEALTH, isolation=ISOLATION, walls=WALLS)
+    made.globals.update(health=HEALTH, isolation=ISOLATION, walls=WALLS, said=said)
+    made.globals.update(condition_word=condition_word)
     made.filters["age"] = age
     made.filters["exact"] = exact
     made.filters["middle"] = middle
@@ -79,6 +82,11 @@ def html(template: str, frame: Frame, values: Mapping[str, object], *, bare: boo
     layout = "bare.html" if bare else "frame.html"
     found = _templates().get_template(template)
     return found.render(**values, frame=frame, t=frame.t, layout=layout)
+
+
+def condition_word(t: Translate, status: object) -> str:
+    """Of a condition: True, False, Unknown."""
+    return t(_CONDITIONS.get(str(status), str(status)))
 
 
 def age(at: str) -> str:

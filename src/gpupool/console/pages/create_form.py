@@ -6,6 +6,7 @@ from gpupool.console.fitting import Fit, fit_of, tried_pod
 from gpupool.console.parts.action import Action, Checked, Done, Question
 from gpupool.console.parts.form import Field, FieldKind
 from gpupool.console.rights import Denied, Right
+from gpupool.console.said import said
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate
 from gpupool.console.workload_manifest import (
@@ -148,7 +149,7 @@ async def _fit_words(visit: Visit, workload: Obj) -> str:
 def _said(visit: Visit, fit: Fit) -> str:
     t = visit.t
     if not fit.fits:
-        return t("Fits on no node right now. {why}", why=fit.why)
+        return t("Fits on no node right now. {why}", why=said(t, fit.why))
     words = t("Fits on {fits} of {all} nodes right now.", fits=fit.fits, all=fit.nodes)
     cards = ", ".join(map(str, fit.cards))
     if cards:

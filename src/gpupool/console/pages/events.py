@@ -5,6 +5,7 @@ from gpupool.console.parts.cells import Age, Level, Link, Several, State, Text
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.parts.table import Choice, Column, Table, view
 from gpupool.console.rows.events import EventRow, event_row
+from gpupool.console.said import said_cell
 from gpupool.console.visit import Visit
 from gpupool.console.words import word
 from kubeclient.resources import EVENTS
@@ -44,7 +45,7 @@ def _table(visit: Visit) -> Table[EventRow]:
             Column("about", t("Object"), about, lambda row: row.about),
             Column("type", t("Type"), state, lambda row: row.kind),
             Column("reason", t("Reason"), lambda row: Text(row.reason), lambda row: row.reason),
-            Column("message", t("Message"), lambda row: Text(row.message)),
+            Column("message", t("Message"), lambda row: said_cell(t, row.message)),
             Column(
                 "count",
                 t("Times"),

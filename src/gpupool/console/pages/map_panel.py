@@ -14,6 +14,7 @@ from gpupool.console.parts.cells import Age, Cell, Level, Link, State, Text
 from gpupool.console.parts.table import RowAction
 from gpupool.console.past import Past, past_of_cards, past_of_pod
 from gpupool.console.rows.pods import PodRow, pod_row
+from gpupool.console.said import said
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate
 from gpupool.core.gpu import CardHealth
@@ -74,7 +75,8 @@ def _card_sentence(t: Translate, view: CardView) -> str:
     if view.is_closed:
         words = t("It takes no new pods: nobody knows how much a pod on it holds.")
     elif not card.takes_pods:
-        words = t("It takes no new pods: {why}.", why=card.reason or t(HEALTH[card.health]))
+        why = said(t, card.reason) or t(HEALTH[card.health])
+        words = t("It takes no new pods: {why}.", why=why)
     elif view.is_whole:
         words = t("One pod has all of it.")
     else:
@@ -122,7 +124,7 @@ def _health(t: Translate, view: CardView) -> State:
     level = Level.GOOD if card.takes_pods else Level.BAD
     if card.health is CardHealth.CORDONED:
         level = Level.WAITS
-    return State(level, t(HEALTH[card.health]), card.reason)
+    return State(level, t(HEALTH[card.health]), said(t, card.reason))
 
 
 async def _pod(visit: Visit, found: Overview, key: PodKey, close: str) -> Panel:

@@ -1,11 +1,10 @@
 """One pod: where it is and what it holds; while it waits: why, node by node and card by card."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gpupool.console.gpus import asked_words, used_of
+from gpupool.console.gpus import Overview, Totals, asked_words, used_of
 from gpupool.console.model import Model
-from gpupool.console.next_steps import step_words
 from gpupool.console.pages import pod_actions
 from gpupool.console.pages.edit import edit_button
 from gpupool.console.pages.node import events_of
@@ -16,6 +15,7 @@ from gpupool.console.parts.page import Page, Shown
 from gpupool.console.past import past_of_pod
 from gpupool.console.rights import Denied, Right
 from gpupool.console.rows.pods import PodRow, pod_row
+from gpupool.console.said import said
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate
 from gpupool.console.yaml_view import yaml_of
@@ -42,7 +42,7 @@ class Why:
 async def _show(visit: Visit) -> Shown:
     t, namespace, name = visit.t, visit.names["namespace"], visit.names["name"]
     pod = await found_pod(visit)
-    row = pod_row(pod)
+    row = await _with_walls(visit, pod_row(pod))
     why = await _why(visit, pod, row) if row.waits else None
     lacks = await visit.lacks(Right("delete", PODS, namespace))
     read = await visit.readings(frozenset({row.node})) if row.shares else {}
@@ -62,7 +62,7 @@ async def _show(visit: Visit) -> Shown:
             "pod": pod,
             "state": pod_state(t, row),
             "why": why,
-            "step": step_words(t, why.next_step) if why else "",
+            "step": said(t, why.next_step) if why else "",
             "asks": asked_words(t, row.asks),
             "used": _used(row, read),
             "past": await past_of_pod(visit, row, ("pods", namespace, name)),
@@ -72,11 +72,30 @@ async def _show(visit: Visit) -> Shown:
     )
 
 
+async def _with_walls(visit: Visit, row: PodRow) -> PodRow:
+    """With what holds each share, as the agent of its node says; the allocation's word where the
+    visitor may not see that."""
+    try:
+        found = await visit.gpus() if row.shares else Overview((), Totals())
+    except Denied:
+        return row
+    told = {
+        view.card.uuid: part.wall_class
+        for node in found.nodes
+        if node.name == row.node
+        for view in node.cards
+        for part in view.parts
+        if (part.namespace, part.pod) == (row.namespace, row.name)
+    }
+    shares = (replace(each, wall=told.get(each.uuid, each.wall)) for each in row.shares)
+    return replace(row, shares=tuple(shares))
+
+
 def pod_sentence(t: Translate, row: PodRow, why: Why | None = None) -> str:
     if row.waits:
         wants = asked_words(t, row.asks)
         words = t("Waits for {asks}.", asks=wants) if row.asks else t("Waits for a node.")
-        return f"{words} {why.summary if why and why.summary else row.why}".strip()
+        return f"{words} {said(t, why.summary if why and why.summary else row.why)}".strip()
     if not row.shares:
         return t("On node {node}. It holds no card.", node=row.node or "–")
     held = "; ".join(share_words(t, share) for share in row.shares)

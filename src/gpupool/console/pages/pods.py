@@ -1,6 +1,8 @@
 """Pods: the list."""
 
-from gpupool.console.glossary import ISOLATION
+from functools import partial
+
+from gpupool.console.glossary import WALLS
 from gpupool.console.gpus import asked_words
 from gpupool.console.pages.pod_actions import pod_actions
 from gpupool.console.parts.cells import Age, Level, Link, Several, State, Text
@@ -8,11 +10,22 @@ from gpupool.console.parts.page import Page, Shown
 from gpupool.console.parts.table import Choice, Column, Table, view
 from gpupool.console.rights import Right
 from gpupool.console.rows.pods import HeldShare, PodRow, pod_row
+from gpupool.console.said import said
 from gpupool.console.visit import Visit
-from gpupool.console.words import Translate
+from gpupool.console.words import Translate, word
 from kubeclient.resources import PODS
 
 _GOOD = ("Running", "Completed", "Succeeded")
+_STATES = {
+    "Running": word("Running"),
+    "Pending": word("Waiting"),
+    "Completed": word("Completed"),
+    "Succeeded": word("Completed"),
+    "Error": word("Error"),
+    "Failed": word("Failed"),
+    "Unknown": word("Unknown"),
+    "Terminating": word("Terminating"),
+}
 _SOON = ("Pending", "ContainerCreating", "PodInitializing", "Terminating")
 
 
@@ -62,7 +75,7 @@ def pod_table(visit: Visit, lacks: str | None = None) -> Table[PodRow]:
         key=lambda row: f"{row.namespace}/{row.name}",
         words=lambda row: f"{row.namespace}/{row.name} {row.node} {row.owner} {row.state}",
         choices=(
-            Choice("state", t("State"), lambda row: row.state, t),
+            Choice("state", t("State"), lambda row: row.state, partial(state_word, t)),
             Choice("gpus", t("Cards"), _kind_of_cards, t),
         ),
         actions=lambda row: pod_actions(visit, row, lacks) if lacks is not None else (),
@@ -72,14 +85,19 @@ def pod_table(visit: Visit, lacks: str | None = None) -> Table[PodRow]:
 
 
 def pod_state(t: Translate, row: PodRow) -> State:
-    title = row.why
+    title = said(t, row.why)
     if row.state == "Running":
         level = Level.GOOD if row.is_ready else Level.WAITS
         return State(level, f"{t('Running')} {row.ready}/{row.containers}", title)
     if row.waits:
         return State(Level.WAITS, t("Waiting"), title)
     level = Level.PLAIN if row.state in (*_GOOD, *_SOON) else Level.BAD
-    return State(level, row.state, title)
+    return State(level, state_word(t, row.state), title)
+
+
+def state_word(t: Translate, state: str) -> str:
+    """Reasons of Kubernetes that are no words (CrashLoopBackOff) stay as they are."""
+    return t(_STATES.get(state, state))
 
 
 def share_words(t: Translate, share: HeldShare) -> str:
@@ -87,7 +105,7 @@ def share_words(t: Translate, share: HeldShare) -> str:
         "card {card}: {memory} MiB, {isolation}",
         card=share.card,
         memory=share.memory_mib,
-        isolation=t(ISOLATION[share.isolation]),
+        isolation=t(WALLS[share.wall]),
     )
 
 
@@ -100,7 +118,7 @@ def _cards(t: Translate, row: PodRow) -> Several | Text:
 
 
 def _kind_of_cards(row: PodRow) -> str:
-    return str(ISOLATION[row.shares[0].isolation]) if row.shares else ""
+    return WALLS[row.shares[0].wall] if row.shares else ""
 
 
 def _node(visit: Visit, row: PodRow) -> Link | Text:

@@ -9,6 +9,7 @@ from gpupool.console.parts.table import view
 from gpupool.console.rights import Denied
 from gpupool.console.rows.nodes import NodeRow, node_row
 from gpupool.console.rows.pools import NODE_POOLS, PoolRow, pool_row
+from gpupool.console.said import said
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate
 from gpupool.console.yaml_view import yaml_of
@@ -48,7 +49,7 @@ def _sentence(t: Translate, row: PoolRow, *, is_going: bool) -> str:
     if is_going:
         return t("It is being deleted: its nodes are drained and removed.")
     words = t("{ready} of {all} nodes are ready.", ready=row.ready, all=row.wanted)
-    return f"{words} {row.why}" if row.why else words
+    return f"{words} {said(t, row.why)}" if row.why else words
 
 
 async def _nodes(visit: Visit, pool: str) -> list[NodeRow] | None:

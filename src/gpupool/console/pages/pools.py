@@ -9,6 +9,7 @@ from gpupool.console.parts.table import Choice, Column, RowAction, Table, view
 from gpupool.console.rights import Right
 from gpupool.console.rows.nodes import NodeRow, node_row
 from gpupool.console.rows.pools import NODE_POOLS, PoolRow, pool_row
+from gpupool.console.said import said
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate, word
 from kubeclient.errors import NotFound
@@ -164,8 +165,8 @@ def pool_state(t: Translate, row: PoolRow) -> Several | Text:
     if not row.phase:
         return Text("–")
     level, words = _PHASES.get(row.phase, (Level.PLAIN, row.phase))
-    state = State(level, t(words), row.why)
-    return Several((state, Text(row.why))) if row.why else Several((state,))
+    state = State(level, t(words), said(t, row.why))
+    return Several((state, Text(said(t, row.why)))) if row.why else Several((state,))
 
 
 def pool_type(t: Translate, row: PoolRow) -> str:

@@ -8,6 +8,7 @@ from gpupool.console.parts.form import Field, FieldKind, Invalid
 from gpupool.console.parts.table import RowAction
 from gpupool.console.rights import Denied, Right
 from gpupool.console.rows.pods import PodRow, pod_row
+from gpupool.console.said import said
 from gpupool.console.visit import Visit
 from gpupool.core.gpu import Isolation
 from gpupool.orders.shares import resize
@@ -36,7 +37,7 @@ def _shared(row: PodRow) -> dict[str, int]:
     """The units of each container that has shares, over all its cards."""
     found: dict[str, int] = {}
     for share in row.shares:
-        if share.isolation is not Isolation.WHOLE:
+        if share.wall != Isolation.WHOLE:
             found[share.container] = found.get(share.container, 0) + share.units
     return found
 
@@ -98,7 +99,7 @@ async def _resize(visit: Visit, values: Mapping[str, str]) -> Done:
     )
     verdict, _, words = outcome.partition(": ")
     if verdict != "done":
-        raise Invalid({"units": t("Not resized: {why}.", why=words or outcome)})
+        raise Invalid({"units": t("Not resized: {why}.", why=said(t, words or outcome))})
     href = visit.link("pods", namespace, name)
     return Done(href, t("Pod {name} is resized: {words}.", name=name, words=words))
 

@@ -5,6 +5,7 @@ from gpupool.console.parts.cells import Age, Link, Text
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.parts.table import Column, Table, view
 from gpupool.console.rows.pods import PodRow, pod_row
+from gpupool.console.said import said_cell
 from gpupool.console.visit import Visit
 from kubeclient.resources import PODS
 
@@ -25,7 +26,7 @@ async def _show(visit: Visit) -> Shown:
             ),
             Column("asks", t("Asks for"), lambda row: Text(asked_words(t, row.asks) or "–")),
             Column("created", t("Since"), lambda row: Age(row.created), lambda row: row.created),
-            Column("why", t("Because"), lambda row: Text(row.why or "–")),
+            Column("why", t("Because"), lambda row: said_cell(t, row.why)),
         ),
         key=lambda row: f"{row.namespace}/{row.name}",
         words=lambda row: f"{row.namespace}/{row.name} {row.why}",

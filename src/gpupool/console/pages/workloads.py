@@ -22,6 +22,7 @@ from gpupool.console.rows.workloads import (
     owner_of,
     workload_row,
 )
+from gpupool.console.said import said
 from gpupool.console.visit import Visit
 from gpupool.console.words import word
 from kubeclient.objects import Obj
@@ -111,13 +112,13 @@ def _job_state(visit: Visit, row: WorkloadRow) -> str:
     words = visit.t(
         "{state}: {done} of {all} runs succeeded.", state=words, done=row.ready, all=row.wanted
     )
-    return f"{words} {row.why}".strip()
+    return f"{words} {said(visit.t, row.why)}".strip()
 
 
 def _job_columns(visit: Visit) -> tuple[Column[WorkloadRow], ...]:
     def state(row: WorkloadRow) -> State:
         level, words = _job_words(visit, row)
-        return State(level, words, row.why)
+        return State(level, words, said(visit.t, row.why))
 
     return (
         Column("state", visit.t("State"), state, lambda row: (row.outcome, row.is_suspended)),

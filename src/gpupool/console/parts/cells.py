@@ -18,6 +18,7 @@ class Level(StrEnum):
 class Text:
     text: str
     title: str = ""
+    language: str = ""  # empty: that of the page
     kind: ClassVar[str] = "text"
 
 

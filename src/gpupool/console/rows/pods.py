@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from gpupool.console.gpus import wall_word
 from gpupool.contract.held_allocation import held_allocation
 from gpupool.contract.pods import pod_request
-from gpupool.core.gpu import GpuAsk, Isolation
+from gpupool.core.gpu import GpuAsk
 from kubeclient.objects import Obj
 
 _DONE = ("Succeeded", "Failed")
@@ -19,7 +20,7 @@ class HeldShare:
     uuid: str
     units: int
     memory_mib: int
-    isolation: Isolation
+    wall: str  # what holds it to its share, as the allocation says: a key of the glossary
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def _shares(pod: Obj, asks: tuple[GpuAsk, ...]) -> tuple[HeldShare, ...]:
             share.uuid,
             share.units,
             share.memory_mib,
-            gpus.isolation,
+            wall_word(gpus.wall),
         )
         for gpus in held_allocation(pod, asks).containers
         for share in gpus.shares

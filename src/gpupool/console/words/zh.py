@@ -16,6 +16,7 @@ from gpupool.console.words import (
     zh_pods,
     zh_pools,
     zh_resize,
+    zh_said,
     zh_services,
     zh_workloads,
 )
@@ -31,6 +32,7 @@ ZH: Mapping[str, str] = {
     **zh_map.WORDS,
     **zh_past.WORDS,
     **zh_resize.WORDS,
+    **zh_said.WORDS,
     **zh_services.WORDS,
     **zh_events.WORDS,
     **zh_workloads.WORDS,

@@ -35,6 +35,8 @@ WORDS = {
     "up to all of its share": "不超过其份额",
     "more than its share": "超出其份额",
     "not known": "未知",
+    "yes": "是",
+    "no": "否",
     "all cards take pods": "所有卡可用",
     "some card is sick": "有异常的卡",
     "some card is cordoned": "有不可调度的卡",

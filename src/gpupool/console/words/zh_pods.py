@@ -5,6 +5,10 @@ WORDS = {
     "Restarts": "重启次数",
     "There are no pods here.": "这里没有容器组。",
     "Running": "运行中",
+    "Completed": "已完成",
+    "Error": "出错",
+    "Unknown": "未知",
+    "Terminating": "正在终止",
     "card {card}: {memory} MiB, {isolation}": "GPU 卡 {card}：{memory} MiB，{isolation}",
     "wants {asks}": "申请：{asks}",
     "1 whole card": "1 张整卡",
@@ -31,25 +35,6 @@ WORDS = {
     "Image": "镜像",
     "Why it waits": "等待原因",
     "What would help:": "解决办法：",
-    "Wait until a pod ends, delete one that holds a card (gpupool gpu pods lists them), "
-    "or add a node.": (
-        "等待某个容器组结束，或者删除一个占用 GPU 卡的容器组（用 gpupool gpu pods 查看），"
-        "或者添加节点。"
-    ),
-    "See why cards are out of use (gpupool gpu list), or add a node.": (
-        "查看 GPU 卡不可用的原因（gpupool gpu list），或者添加节点。"
-    ),
-    "Request {other}, or add a node that offers {wanted}.": (
-        "改为申请{other}，或者添加提供{wanted}的节点。"
-    ),
-    "Request {most} or fewer cards, or add a node with {count}.": (
-        "最多申请 {most} 张 GPU 卡，或者添加有 {count} 张卡的节点。"
-    ),
-    "Request {most} or fewer units, or add a node with larger cards.": (
-        "最多申请 {most} GiB 显存，或者添加显存更大的节点。"
-    ),
-    "a share (aliyun.com/gpu-mem)": "显存份额（aliyun.com/gpu-mem）",
-    "a whole card (nvidia.com/gpu)": "整卡（nvidia.com/gpu）",
     "Why not on this node": "不满足的条件",
     "it would fit": "可以容纳",
     "… and {count} more nodes.": "……以及另外 {count} 个节点。",

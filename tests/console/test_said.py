@@ -1,0 +1,115 @@
+"""What scheduler and agents say, in the visitor's language."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from importlib import resources
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpupool.console.said import said
+from gpupool.console.words import CHINESE, ENGLISH, translator
+from gpupool.core.nodes import NodeInfo
+from gpupool.core.pods import PodRequest
+from gpupool.engine.card_words import card_summary
+from gpupool.engine.decide import Placement, decide
+from gpupool.engine.explain import explain
+from gpupool.scheduler.next_step import next_step
+from tests.engine.building import POLICY, cluster_of
+from tests.engine.samples import nodes, pods
+
+SAID = (
+    "Wait until a pod ends, delete one that holds a card (gpupool gpu pods lists them), "
+    "or add a node.",
+    "Request a share (aliyun.com/gpu-mem), "
+    "or add a node that offers a whole card (nvidia.com/gpu).",
+    "Request 2 or fewer cards, or add a node with 4.",
+    "Something that nobody has translated.",
+    "0/4 nodes are available: 1 Insufficient cpu, 3 node(s) were unschedulable. preemption: "
+    "0/4 nodes are available: 4 Preemption is not helpful for scheduling. "
+    "GPUs: none of 8 has 6 units free, the best has 4.",
+    "card 0: 1 of 15 units free, 7 wanted; a/b, c/d (kept for it) and 2 more hold some of it; "
+    "9000 MiB held by processes outside Kubernetes",
+)
+CHINESE_WORDS = translator(CHINESE)
+# Names in the texts of the engine: of pods, resources, models, cards, labels, taints and classes.
+NAMES = re.compile(
+    r"[\w*./-]*[\d./*][\w*./-]*|\{\w+: \w*\}|GPU|GiB|MiB|UUID|Kubernetes|nodeSelector"
+    r"|kubectl label node NODE \S+|runtimeClassName|nvidia|zone|disk|size|cpu|memory|pods"
+    r"|[a-z]+: \"\w*\"|gpupool gpu (list|pods)|XID|MIG|NVIDIA|NVLink|persistentvolumeclaim"
+)
+
+
+def english_left(text: str) -> list[str]:
+    return re.findall(r"[A-Za-z]{2,}", NAMES.sub(" ", text))
+
+
+def test_english_stays_as_it_was_said() -> None:
+    assert tuple(said(translator(ENGLISH), each) for each in SAID) == SAID
+
+
+def test_chinese_keeps_names_and_numbers() -> None:
+    first, mode, count, other, message, card = (said(CHINESE_WORDS, each) for each in SAID)
+    assert first.startswith("等待某个容器组结束")
+    assert (
+        mode == "改为申请显存份额（aliyun.com/gpu-mem），或者添加提供整卡（nvidia.com/gpu）的节点。"
+    )
+    assert count == "最多申请 2 张 GPU 卡，或者添加有 4 张卡的节点。"
+    assert other == SAID[3]
+    assert message == (
+        "4 个节点均不可用：cpu 不足（1 个节点），节点不可调度（3 个节点）。"
+        "抢占：4 个节点均不可用：抢占无助于调度（4 个节点）。"
+        "GPU 卡：8 张卡中没有一张空闲 6 GiB，最多空闲 4 GiB。"
+    )
+    assert card == (
+        "GPU 卡 0：15 GiB 中空闲 1 GiB，需要 7 GiB；a/b，c/d（为其保留） 以及另外 2 个 "
+        "占用其中一部分；9000 MiB 被 Kubernetes 之外的进程占用"
+    )
+
+
+def test_what_a_person_wrote_stays_as_it_is() -> None:
+    for reason in ("fan and pump are loud", "model is old", "3 of them or 4 more", "no uuid known"):
+        assert said(CHINESE_WORDS, reason) == reason
+    assert said(CHINESE_WORDS, "cordoned (fan and pump)") == "不可调度（fan and pump）"
+
+
+def test_a_long_text_is_not_read() -> None:
+    long = "XID 79: " + "the card; " * 1_000
+    assert said(CHINESE_WORDS, long) == long
+
+
+def test_every_xid_of_the_list_has_words() -> None:
+    text = resources.files("gpupool.agent").joinpath("xids.toml").read_text(encoding="utf-8")
+    rules = tomllib.loads(text)
+    meanings = [rule["meaning"] for rule in (rules["default"], *rules["xid"].values())]
+    assert len(meanings) > 20
+    for meaning in meanings:
+        assert not english_left(said(CHINESE_WORDS, f"XID 7: {meaning}")), meaning
+
+
+def texts_about(found: list[NodeInfo], others: list[PodRequest], pod: PodRequest) -> Iterator[str]:
+    """All that the engine says about a pod on these nodes, where others came before."""
+    cluster = cluster_of(*found)
+    for other in others:
+        if isinstance(decision := decide(cluster, other, POLICY), Placement):
+            cluster.hold(other, decision.node, decision.allocation)
+    explained = explain(cluster, pod)
+    yield explained.message
+    yield card_summary(cluster, pod)
+    yield next_step(cluster, pod)
+    for node in explained.nodes:
+        yield from (*node.reasons, *node.cards)
+
+
+@given(
+    st.lists(nodes(), max_size=4, unique_by=lambda n: n.name), st.lists(pods(), max_size=4), pods()
+)
+def test_whatever_the_engine_says_of_a_waiting_pod_has_words(
+    found: list[NodeInfo], others: list[PodRequest], pod: PodRequest
+) -> None:
+    if pod.unsupported or pod.waits_for:
+        return  # what others say of claims and fields
+    for text in texts_about(found, others, pod):
+        words = said(CHINESE_WORDS, text)
+        assert not english_left(words), f"{text!r} became {words!r}"
