@@ -1,6 +1,5 @@
 """Reports for people and programs: figures, advice, CSV and a page that stands alone."""
 
-import shlex
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -12,10 +11,11 @@ from gpupool.cli.output.layout import Layout
 from gpupool.cli.report import command
 from gpupool.cli.report_html import html_text
 from gpupool.cli.report_view import Report, csv_text, shown_parts
+from gpupool.history.advice import Advice
 from gpupool.history.reader import Points
 from gpupool.history.samples import Sample
 from gpupool.history.series import Kind, Series
-from gpupool.history.usage import advices, idle_pods, usage_of
+from gpupool.history.usage import idle_pods, usage_of
 
 HOUR = 3_600_000
 GOT = Sample(
@@ -34,15 +34,16 @@ GOT = Sample(
 )
 INFO: dict[str, str | int] = {
     "workload": "Deployment/trainer",
-    "units": 12,
-    "unitMiB": 1024,
     "cards": 1,
     "memoryMiB": 12288,
     "node": "n1",
     "user": "ann",
 }
 SERIES = Series(Kind.CONTAINER, "research/trainer-x/main", 0, 36_000, 6_000, INFO)
-TOLD = GOT._replace(told=4 * HOUR)
+ADVICE = [
+    Advice("research", "Deployment/<i>", "main", 12, 12288, 3100, 14.2, 4, "kubectl <set>"),
+    Advice("research", "Job/once", "main", 12, 12288, 3100, 0.4, 4, None),
+]
 IDLE = GOT._replace(told=4 * HOUR, idle=4 * HOUR)
 
 
@@ -57,7 +58,7 @@ def report(**changes: object) -> Report:
         idle_pods(
             [(SERIES, GOT._replace(told=4 * HOUR, idle=4 * HOUR))], {SERIES.name: 0.0}, 7200, 36_000
         ),
-        advices([(SERIES, TOLD)]),
+        ADVICE,
     )
     return replace(made, **changes)  # type: ignore[arg-type]
 
@@ -75,47 +76,6 @@ def test_what_a_person_reads_adds_up_to_the_last_digit() -> None:
     assert shown_parts(usage_of("a", Sample())) == ["0.00"] * 4
     text = "\n".join(report().lines(Layout(None)))
     assert "4.00 given = 1.00 used + 2.00 idle + 1.00 unknown." in text
-
-
-def test_advice_names_what_would_do_and_the_command() -> None:
-    [advice] = advices([(SERIES, TOLD)])
-    assert advice.words == "asks 12.0 GiB (12 units), peak 3.0 GiB in 10 h: 4 would do"
-    assert advice.command == (
-        "kubectl -n research set resources deployment/trainer -c main --limits=aliyun.com/gpu-mem=4"
-    )
-    alone = replace(SERIES, info={**INFO, "workload": "Pod/trainer-x"})
-    [advice] = advices([(alone, TOLD)])
-    assert advice.command == "gpupool resize trainer-x -n research -c main --gpu-mem 4"
-
-
-def test_nobody_puts_words_of_his_own_into_a_command_that_others_paste() -> None:
-    """Nothing checks the owner that a pod names: it may be any text."""
-    forged = replace(SERIES, info={**INFO, "workload": "Deployment; rm -rf ~ #/x$(evil)"})
-    [advice] = advices([(forged, TOLD)])
-    words = shlex.split(advice.command)
-    assert words[:6] == ["kubectl", "-n", "research", "set", "resources", words[5]]
-    assert words[5] == "deployment; rm -rf ~ #/x$(evil)"
-    alone = replace(SERIES, name="research/-x/main", info={**INFO, "workload": "Pod/a b"})
-    [advice] = advices([(alone, TOLD)])
-    assert "'a b'" in advice.command
-
-
-@pytest.mark.parametrize(
-    "sample",
-    [
-        pytest.param(TOLD._replace(told=HOUR), id="too little is known"),
-        pytest.param(TOLD._replace(seen=60_000), id="it runs for a minute only"),
-        pytest.param(TOLD._replace(peak=10_500), id="it needs what it has"),
-    ],
-)
-def test_there_is_no_advice_without_a_reason(sample: Sample) -> None:
-    assert advices([(SERIES, sample)]) == []
-
-
-def test_advice_follows_the_highest_peak_of_all_pods_of_a_workload() -> None:
-    other = replace(SERIES, name="research/trainer-y/main")
-    [advice] = advices([(SERIES, TOLD), (other, TOLD._replace(peak=6000))])
-    assert (advice.peak_mib, advice.units) == (6000, 8)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +109,8 @@ def test_the_text_says_what_is_idle_and_what_would_do() -> None:
     assert "Idle, and holding 0.4 GPUs (1):" in text
     assert "research/trainer-x (Deployment/trainer of ann)" in text
     assert "4 would do" in text
-    assert "kubectl -n research set resources" in text
+    assert "kubectl <set>" in text
+    assert "have to be made anew" in text
 
 
 def test_a_spreadsheet_takes_no_name_for_a_formula() -> None:

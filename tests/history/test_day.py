@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.history.advice import advices
+from gpupool.history.facts import pod_facts
 from gpupool.history.reader import Reader
 from gpupool.history.samples import Sample
 from gpupool.history.series import Kind
-from gpupool.history.usage import advices, idle_pods, usage_of
-from tests.history.day import AWAY, DAY_S, MINUTES, START, UNITS, Pod, pods
+from gpupool.history.usage import idle_pods, usage_of
+from tests.history.day import AWAY, DAY_S, MINUTES, START, UNITS, Pod, pod_object, pods
 
 pytestmark = pytest.mark.slow  # a minute of CPU: every second of the day is looked at
 
@@ -144,6 +146,10 @@ def test_advice_leaves_room_above_the_peak(day: Reader) -> None:
     for pod in pods():
         key = f"{pod.namespace}/StatefulSet/{pod.workload}"
         peaks[key] = max(peaks.get(key, 0), pod.mib)
-    for advice in advices(day.sums(Kind.CONTAINER, START).of):
-        assert advice.units < advice.asked_units
-        assert advice.units * advice.asked_mib / advice.asked_units >= advice.peak_mib
+    there = [found for pod in pods() if (found := pod_object(pod, DAY_S - 1))]
+    held = [each for pod in there for each in pod_facts(pod)]
+    sums = day.sums(Kind.CONTAINER, START).of
+    for advice in advices(sums, _by(day, Kind.WORKLOAD), held):
+        assert advice.units < advice.units_now
+        peak = peaks[f"{advice.namespace}/{advice.workload}"]
+        assert advice.units * advice.mib_now / advice.units_now >= peak

@@ -14,7 +14,10 @@ from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gpupool.cli.output.table import Table
+    from gpupool.history.facts import Held
     from gpupool.history.pages import History
     from gpupool.history.usage import IdlePod
     from kubeclient.client import Kube
@@ -135,15 +138,20 @@ def _scaled(zero: str, namespace: str, idle_s: int, collector: str, where: dict[
 
 async def running_containers(kube: "Kube", namespace: str = "") -> dict[str, float]:
     """Those that hold cards now, as NAMESPACE/POD/CONTAINER, with the time since when."""
+    return since_when(await held_now(kube, namespace))
+
+
+async def held_now(kube: "Kube", namespace: str = "") -> "list[Held]":
     from gpupool.history.facts import pod_facts
     from kubeclient.resources import PODS
 
-    return {
-        f"{held.namespace}/{held.pod}/{held.container}": held.from_ms / 1000
-        for pod in (await kube.list(PODS, namespace)).items
-        for held in pod_facts(pod)
-        if held.shares and held.until_ms is None
-    }
+    pods = (await kube.list(PODS, namespace)).items
+    held = [each for pod in pods for each in pod_facts(pod)]
+    return [each for each in held if each.shares and each.until_ms is None]
+
+
+def since_when(held: "Iterable[Held]") -> dict[str, float]:
+    return {f"{h.namespace}/{h.pod}/{h.container}": h.from_ms / 1000 for h in held}
 
 
 def idle_table(pods: "Sequence[IdlePod]", idle_s: int, now_s: float) -> "Table[IdlePod]":

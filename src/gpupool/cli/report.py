@@ -90,17 +90,19 @@ def command(
 
 async def made(kube: "Kube", history: "History", by: str, since_s: int, idle_s: int) -> "Report":
     """Raises NoHistory and KubeError."""
-    from gpupool.cli.idle import running_containers
+    from gpupool.cli.idle import held_now, since_when
     from gpupool.cli.report_view import Report
+    from gpupool.history.advice import advices
     from gpupool.history.series import Kind
-    from gpupool.history.usage import advices, idle_pods, usage_of
+    from gpupool.history.usage import idle_pods, usage_of
 
     now_s = time.time()
     since = now_s - since_s
     sums = await history.sums(Kind(by), since)
     containers = await history.sums(Kind.CONTAINER, since)
     recent = await history.sums(Kind.CONTAINER, now_s - idle_s)
-    running = await running_containers(kube)
+    workloads = sums if by == Kind.WORKLOAD else await history.sums(Kind.WORKLOAD, since)
+    held = await held_now(kube)
     total = await history.sums(Kind.CLUSTER, since)
     return Report(
         by,
@@ -109,6 +111,6 @@ async def made(kube: "Kube", history: "History", by: str, since_s: int, idle_s: 
         sorted((usage_of(s.name, x) for s, x in sums.of), key=lambda u: (-u.given, u.name)),
         total.of[0][1] if total.of else None,
         await history.points(Kind.CLUSTER, "", since),
-        idle_pods(recent.of, running, int(now_s - idle_s), int(now_s)),
-        advices(containers.of),
+        idle_pods(recent.of, since_when(held), int(now_s - idle_s), int(now_s)),
+        advices(containers.of, {s.name: x for s, x in workloads.of}, held),
     )

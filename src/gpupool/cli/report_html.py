@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from gpupool.cli.durations import words
-from gpupool.cli.report_view import Report, gib, hours, percent, shown_parts, stamp
+from gpupool.cli.report_view import NO_COMMAND, Report, gib, hours, percent, shown_parts, stamp
 from gpupool.history.reader import Points
 from gpupool.history.samples import Sample
 from gpupool.history.usage import Usage
@@ -205,7 +205,7 @@ def _advice(report: Report) -> str:
         (
             escape(f"{each.namespace}/{each.workload}"),
             escape(each.words),
-            f"<code>{escape(each.command)}</code>",
+            f"<code>{escape(each.command)}</code>" if each.command else NO_COMMAND,
         )
         for each in report.advice
     ]

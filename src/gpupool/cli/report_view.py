@@ -11,10 +11,12 @@ from gpupool.cli.durations import words
 from gpupool.cli.output.layout import Layout
 from gpupool.cli.output.pages import Line, Prose
 from gpupool.cli.output.table import API_VERSION, Column, Document, Shorten, Table, Tone
+from gpupool.history.advice import Advice
 from gpupool.history.reader import Points
 from gpupool.history.samples import Sample
-from gpupool.history.usage import Advice, IdlePod, Usage, total_of, usage_of
+from gpupool.history.usage import IdlePod, Usage, total_of, usage_of
 
+NO_COMMAND = "(its pods have to be made anew: this share cannot be changed by a command)"
 _MOST_SHOWN = 5  # of idle pods and of advice, below the table; documents have all
 
 
@@ -123,8 +125,8 @@ def advice_fields(advice: Advice) -> Document:
         "namespace": advice.namespace,
         "workload": advice.workload,
         "container": advice.container,
-        "askedUnits": advice.asked_units,
-        "askedMiB": advice.asked_mib,
+        "askedUnits": advice.units_now,
+        "askedMiB": advice.mib_now,
         "peakMiB": advice.peak_mib,
         "days": round(advice.days, 2),
         "units": advice.units,
@@ -196,7 +198,7 @@ class Report:
             lines += [Line(""), Line(f"Could do with less ({len(self.advice)}):")]
             for each in self.advice[:_MOST_SHOWN]:
                 lines.append(Line(f"  {each.namespace}/{each.workload} {each.words}", indent=4))
-                lines.append(Line(f"    {each.command}", Tone.FAINT, 0, 6))
+                lines.append(Line(f"    {each.command or NO_COMMAND}", Tone.FAINT, 0, 6))
             lines += _more(len(self.advice))
         return lines
 

@@ -212,11 +212,7 @@ def _info(held: Held) -> Info:
         "user": held.user,
         "uid": held.uid,
         "cards": len(held.shares) or held.asked_cards,
-        "units": held.asked_units,
         "memoryMiB": sum([share.memory_mib for share in held.shares]),
-        "cardUnits": held.shares[0].card_units if held.shares else 0,
-        # Of one unit, on this card.
-        "unitMiB": held.shares[0].memory_mib // max(held.shares[0].units, 1) if held.shares else 0,
     }
 
 

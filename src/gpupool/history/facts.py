@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from gpupool.contract.gpu_asks import gpu_asks
 from gpupool.contract.held_allocation import held_allocation
-from gpupool.contract.names import LABEL_POOL, LABEL_USER
+from gpupool.contract.names import ANNOTATION_TRANSLATED, LABEL_POOL, LABEL_USER
 from gpupool.contract.nodes import node_of
-from gpupool.core.gpu import CardShare, GpuAsk
+from gpupool.core.gpu import CardShare, GpuAsk, Isolation
 from gpupool.core.readings import CardReading, ContainerUse
 from kubeclient.objects import Obj
 
@@ -51,6 +51,8 @@ class Held:
     asked_units: int  # units of gpu-mem, on all cards together
     from_ms: int  # since when it asks; once it has a node, since when it has the cards
     until_ms: int | None  # when it ended; None: it goes on
+    can_resize: bool = False  # its share can change while it runs
+    in_template: bool = True  # it asks in our words, where `kubectl set resources` changes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +83,10 @@ def pod_facts(pod: Obj) -> list[Held]:
         return []
     metadata, status = pod["metadata"], pod.get("status") or {}
     node = pod["spec"].get("nodeName", "")
-    shares = {
-        gpus.container: gpus.shares
-        for gpus in (held_allocation(pod, asks).containers if node else ())
-    }
+    held = held_allocation(pod, asks).containers if node else ()
+    shares = {gpus.container: gpus.shares for gpus in held}
+    limited = {gpus.container for gpus in held if gpus.isolation is Isolation.LIMIT}
+    is_foreign = ANNOTATION_TRANSLATED in (metadata.get("annotations") or {})
     scheduled = next(
         (
             each.get("lastTransitionTime", "")
@@ -108,6 +110,8 @@ def pod_facts(pod: Obj) -> list[Held]:
             ask.units * ask.cards,
             _milliseconds(since) or 0,
             _ended_ms(status, ask),
+            ask.container in limited and not ask.is_init,
+            not ask.is_init and not is_foreign,
         )
         for ask in asks
     ]

@@ -1,19 +1,13 @@
-"""What reports say: hours asked for, given, used and idle, and what would suffice. Pure."""
+"""What reports say: hours asked for, given, used and idle, and which pods are idle. Pure."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from shlex import quote
 
 from gpupool.history.samples import Sample
 from gpupool.history.series import Series
 
 _MS_PER_HOUR = 3_600_000
 _MIB_S_PER_GIB_H = 1024 * 3600
-# What is advised has this much more than the highest peak.
-_ROOM = 1.2
-_KNOWN = 0.8  # of the time that cards were held: less is too little to advise from
-_LEAST_S = 3600  # so long a workload must have run
 _IDLE_KNOWN = 0.9  # of the time in question: otherwise nobody knows whether a pod was idle
 _LATE_S = 120  # so old may the newest sample be
 
@@ -80,76 +74,6 @@ def total_of(rows: Sequence[Usage]) -> Usage:
         max((row.peak_mib for row in rows), default=0),
         sum(row.energy_kwh for row in rows),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """A workload that could do with less."""
-
-    namespace: str
-    workload: str  # KIND/NAME
-    container: str
-    asked_units: int
-    asked_mib: int
-    peak_mib: int
-    days: float  # of how long this is known
-    units: int  # would do
-
-    @property
-    def words(self) -> str:
-        asks, peak = self.asked_mib / 1024, self.peak_mib / 1024
-        return (
-            f"asks {asks:.1f} GiB ({self.asked_units} units), peak {peak:.1f} GiB "
-            f"in {_time(self.days)}: {self.units} would do"
-        )
-
-    @property
-    def command(self) -> str:
-        kind, _, name = self.workload.partition("/")
-        if kind == "Pod":
-            where = f"-n {self.namespace} -c {self.container}"
-            return f"gpupool resize {quote(name)} {where} --gpu-mem {self.units}"
-        # Nothing checks what a pod says of its owner, and people paste this.
-        what = quote(f"{kind.lower()}/{name}")
-        return (
-            f"kubectl -n {self.namespace} set resources {what} -c {self.container} "
-            f"--limits=aliyun.com/gpu-mem={self.units}"
-        )
-
-
-def _time(days: float) -> str:
-    if days < 1:
-        return f"{days * 24:.0f} h"
-    return f"{days:.0f} day{'' if round(days) == 1 else 's'}"
-
-
-def advices(containers: Iterable[tuple[Series, Sample]]) -> list[Advice]:
-    """For workloads that share cards; what saves most comes first."""
-    groups: dict[tuple[str, str, str], list[tuple[Series, Sample]]] = {}
-    for series, sample in containers:
-        namespace, _, container = series.name.split("/", 2)
-        workload = str(series.info.get("workload", ""))
-        if _number(series.info, "units") and _number(series.info, "unitMiB"):
-            groups.setdefault((namespace, workload, container), []).append((series, sample))
-    found = [_advice(key, members) for key, members in groups.items()]
-    return sorted((each for each in found if each), key=lambda a: a.units - a.asked_units)
-
-
-def _advice(key: tuple[str, str, str], members: Sequence[tuple[Series, Sample]]) -> Advice | None:
-    given = sum(sample.given for _, sample in members)
-    told = sum(sample.told for _, sample in members)
-    longest_s = max(sample.seen for _, sample in members) / 1000
-    if told < _KNOWN * given or longest_s < _LEAST_S:
-        return None
-    latest = max((series for series, _ in members), key=lambda series: series.last_s).info
-    units, unit_mib = _number(latest, "units"), _number(latest, "unitMiB")
-    cards = max(_number(latest, "cards"), 1)
-    peak_mib = max(sample.peak for _, sample in members)  # on one card
-    each = max(1, math.ceil(peak_mib * _ROOM / unit_mib))
-    if not units or each * cards >= units:
-        return None
-    asked_mib = units * unit_mib
-    return Advice(*key, units, asked_mib, peak_mib, longest_s / 86400, each * cards)
 
 
 @dataclass(frozen=True, slots=True)
