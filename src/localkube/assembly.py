@@ -27,6 +27,7 @@ from localkube.apiserver.security.tokens import StaticTokens, admin_token
 from localkube.apiserver.server import ApiServer, build
 from localkube.controllers.all import ControllerSettings, builtin_controllers
 from localkube.controllers.garbage import Garbage
+from localkube.controllers.load_balancer import Balancers
 from localkube.controllers.run import Controller, run_controllers
 from localkube.controllers.volume_claims import storage_class
 from localkube.data_directory import pods_directory
@@ -112,6 +113,8 @@ class Extension:
     roles: Iterable[Obj] = ()
     # By resource, "things.example.com": says why a write to it is refused, or nothing.
     checks: Mapping[str, WriteCheck] = field(default_factory=dict)
+    # How many load balancers Services may have; None: any number.
+    balancers: Balancers | None = None
     # Called once the API server answers, before any program starts.
     set_up: Callable[[RunningCluster], Awaitable[None]] = _nothing
     # Programs that run beside the built-in ones, by name; all are clients of the API server. Each
@@ -201,6 +204,7 @@ def _programs(
         volumes=settings.directory / _VOLUMES,
         dial=_dial(fleet),
         names=extension.names,
+        balancers=extension.balancers,
     )
 
     def run_all() -> Work:

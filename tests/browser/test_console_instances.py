@@ -29,6 +29,7 @@ WORDS = {
         "nodes": "Nodes: 2 of 40",
         "running": "Running",
         "none": "Choose at least one instance.",
+        "balancers": "Load balancers: 2 of 60",
     },
     "zh-CN": {
         "clusters": "集群",
@@ -40,6 +41,7 @@ WORDS = {
         "nodes": "节点：2 / 40",
         "running": "运行中",
         "none": "请至少选择一个实例。",
+        "balancers": "负载均衡：2 / 60",
     },
 }
 NAMES = {"en": "instances-en", "zh-CN": "instances-zh"}
@@ -104,6 +106,7 @@ async def test_a_cluster_is_made_of_existing_instances(
         for machine in ("machine-1", "machine-2"):
             await visitor.page.click(f"input[name=pool1-machines][value={machine}]")
         await visitor.page.shows(words["nodes"])
+        await visitor.page.shows(words["balancers"])
         await visitor.clicks(words["create cluster"], "#page")
         await visitor.is_at("/clusters")
         await row_has(visitor, f"gpupool-{name}", words["running"])

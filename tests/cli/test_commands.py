@@ -128,6 +128,9 @@ def test_quotas_are_shown_and_set(home: Home, cluster: ClusterDirectory) -> None
         "clusters             5       5         1\n"
         "nodes-per-cluster    40      40        per cluster\n"
         "routes-per-cluster   48      48        per cluster\n"
+        "security-groups      100     100       1\n"
+        "load-balancers       60      60        2\n"
+        "eips                 20      20        1\n"
     )
     result = run("quota", "set", "nodes-per-cluster=100", "clusters=9")
     assert result.output == "nodes-per-cluster is now 100.\nclusters is now 9.\n"

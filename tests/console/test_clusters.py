@@ -12,7 +12,7 @@ import yaml
 
 from gpupool.console.cluster_jobs import Job, Jobs, Verb
 from gpupool.console.machines import MachineType
-from gpupool.console.pages.cluster_form import cluster_fields, cluster_file
+from gpupool.console.pages.cluster_form import cluster_fields, cluster_file, shared_words
 from gpupool.console.parts.form import Invalid
 from gpupool.console.platform import OwnMachine, Quota
 from gpupool.console.words import ENGLISH, translator
@@ -66,6 +66,20 @@ def test_what_is_wrong_is_said_at_the_field(
         cluster_file(T, form(**changes), QUOTAS)
     assert set(refused.value.errors) == {field}
     assert words in refused.value.errors[field]
+
+
+def test_quotas_that_clusters_share_are_shown_and_refused() -> None:
+    eips = Quota("eips", 20, used=20, by_cluster=1)
+    groups = Quota("security-groups", 100, used=20, by_cluster=1)
+    quotas = {**QUOTAS, "eips": eips, "security-groups": groups}
+    assert shared_words(T, quotas) == (
+        ("Security groups: 21 of 100", False),
+        ("EIPs: 21 of 20", True),
+    )
+    with pytest.raises(
+        Invalid, match=r"Quota eips is 20, wanted 21\. Raise it with: gpupool quota"
+    ):
+        cluster_file(T, form(), quotas)
 
 
 def jobs(script: str) -> tuple[Jobs, asyncio.Queue[None]]:

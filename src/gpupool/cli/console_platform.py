@@ -149,13 +149,18 @@ def _contexts(file: str) -> list[Known]:
 
 
 def _quotas() -> tuple[Quota, ...]:
+    from gpupool.local import cloud_use
     from gpupool.local.cluster_setup import current_quotas
     from gpupool.local.config.quotas import quota_rows
     from gpupool.local.config.spec import Quotas
     from gpupool.local.home import CannotUse, home
 
+    used: dict[str, int] = {}
     try:
-        quotas = current_quotas(home(), Quotas())
+        quotas, used = current_quotas(home(), Quotas()), cloud_use.used(home())
     except (CannotUse, OSError):
         quotas = Quotas()  # `gpupool up` says what is wrong
-    return tuple(Quota(*each) for each in quota_rows(quotas))
+    return tuple(
+        Quota(name, limit, used.get(name, 0), cloud_use.BY_CLUSTER.get(name, 0))
+        for name, limit in quota_rows(quotas)
+    )

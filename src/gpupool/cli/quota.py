@@ -49,12 +49,13 @@ def command(context: click.Context, output: Output) -> None:
     """
     if context.invoked_subcommand:
         return
+    from gpupool.local import cloud_use
     from gpupool.local.cluster_setup import current_quotas
     from gpupool.local.config.quotas import quota_rows
     from gpupool.local.config.spec import Quotas
 
     place = home()
-    used = {"clusters": len(place.clusters())}
+    used = {"clusters": len(place.clusters()), **cloud_use.used(place)}
     defaults = dict(quota_rows(Quotas()))
     rows = [
         _Row(name, limit, defaults[name], used.get(name))

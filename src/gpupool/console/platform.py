@@ -30,6 +30,8 @@ class Known:
 class Quota:
     name: str  # as `gpupool quota set` takes it
     limit: int
+    used: int = 0  # by all clusters, where they share it
+    by_cluster: int = 0  # what one more cluster takes
 
 
 @dataclass(frozen=True, slots=True)

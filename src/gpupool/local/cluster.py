@@ -128,6 +128,7 @@ class GpuCluster:
             images=known_images(spec),
             packages=(Path(gpupool.__file__).resolve().parent,),
             hosted={agents.IMAGE: Hosted(self._run_agent, AGENT_NAMESPACE, agents.SERVICE_ACCOUNT)},
+            balancers=settings.services,
             checks={pool_quota.RESOURCE: pool_quota.pool_check(settings.quotas)},
             controllers=(
                 node_pool.controller(spec, settings.quotas, settings.machines),

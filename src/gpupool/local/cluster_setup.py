@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gpupool.contract.yaml_document import MAX_BYTES
 from gpupool.local import DEFAULT_NAME
+from gpupool.local.cloud_use import BY_CLUSTER, ServiceQuota, used
 from gpupool.local.config.cluster_file import (
     ClusterFile,
     default_cluster_text,
@@ -24,6 +25,7 @@ from gpupool.local.config.quotas import (
     changes_from_environment,
     exceeded_clusters,
     exceeded_nodes,
+    exceeded_use,
     with_changes,
 )
 from gpupool.local.config.settings import LocalSettings
@@ -219,13 +221,18 @@ def current_quotas(home: Home, base: Quotas) -> Quotas:
 def _settings(
     home: Home, cluster: ClusterDirectory, file: ClusterFile, text: str, port: int
 ) -> LocalSettings:
+
+    def quotas() -> Quotas:
+        """Read again at each use, so that `gpupool quota set` takes effect without a restart."""
+        return current_quotas(home, file.spec.quotas)
+
     return LocalSettings(
         name=cluster.name,
         data_dir=cluster.path,
         port=port,
         spec=file.spec,
-        # Read again at each use, so that `gpupool quota set` takes effect without a restart.
-        quotas=lambda: current_quotas(home, file.spec.quotas),
+        quotas=quotas,
+        services=ServiceQuota(home, cluster.path, quotas),
         apply_spec=cluster.state().get("applied") != fingerprint(text),
         machines=ClusterMachines(Machines(home), cluster.name),
     )
@@ -267,5 +274,6 @@ def _check_quotas(home: Home, file: ClusterFile, *, new: bool) -> None:
     over: list[Exceeded] = [*exceeded_nodes(quotas, existing=0, more=nodes)]
     if new:
         over += exceeded_clusters(quotas, existing=len(home.clusters()))
+        over += exceeded_use(quotas, used=used(home), more=BY_CLUSTER)
     if over:
         raise CannotUse("\n".join(["Nothing was started.", *map(str, over)]))

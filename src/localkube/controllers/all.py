@@ -28,6 +28,7 @@ from localkube.controllers import (
     stateful_set,
     volume_claims,
 )
+from localkube.controllers.load_balancer import Balancers
 from localkube.controllers.run import Controller
 from localkube.controllers.service_front import Dial
 from localkube.names import Names
@@ -42,6 +43,7 @@ class ControllerSettings:
     volumes: Path  # a directory for the volumes of claims
     dial: Dial
     names: Names
+    balancers: Balancers | None = None
 
 
 def builtin_controllers(settings: ControllerSettings) -> list[Controller]:
@@ -69,7 +71,7 @@ def builtin_controllers(settings: ControllerSettings) -> list[Controller]:
         flow_schemas.CONTROLLER,
         node_lifecycle.CONTROLLER,
         pod_garbage.CONTROLLER,
-        load_balancer.controller(settings.dial, settings.names),
+        load_balancer.controller(settings.dial, settings.names, settings.balancers),
         volume_claims.controller(settings.volumes, settings.names.provisioner),
         volume_claims.reclaimer(settings.volumes, settings.names.provisioner),
     ]

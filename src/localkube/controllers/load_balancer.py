@@ -11,6 +11,7 @@ import contextlib
 import ipaddress
 import itertools
 import socket
+from typing import Protocol
 
 from kubeclient.errors import NotFound
 from kubeclient.events import NORMAL, WARNING
@@ -26,14 +27,27 @@ from localkube.names import Names
 _ADDRESSES_TRIED = 250
 _SHARED = "127.0.0.1"  # for node ports, and for Services that cannot have an address of their own
 _OUTSIDE = ("LoadBalancer", "NodePort")
+_FAILED = "SyncLoadBalancerFailed"
+_ASK_AGAIN_S = 5.0  # nobody tells when a quota is raised, or another cluster has fewer
+
+
+class Balancers(Protocol):
+    """Who allows load balancers: a quota, for example."""
+
+    async def more(self, number: int) -> str:
+        """Asked before there are so many. Returns why there may not be; empty: there may."""
+
+    async def fewer(self, number: int) -> None:
+        """So many are left."""
 
 
 class _Services:
     """All Services that are served, by key."""
 
-    def __init__(self, dial: Dial, names: Names) -> None:
+    def __init__(self, dial: Dial, names: Names, balancers: Balancers | None) -> None:
         self._dial = dial
         self._names = names
+        self._balancers = balancers
         self._fronts: dict[Key, Front] = {}
         self._addresses: dict[Key, str] = {}  # of LoadBalancers
         self._told: dict[Key, set[str]] = {}  # events, each once
@@ -42,23 +56,48 @@ class _Services:
         service = context.of(SERVICES).get(key[1], key[0])
         kind = service["spec"].get("type") if service is not None else ""
         if service is None or kind not in _OUTSIDE or "deletionTimestamp" in service["metadata"]:
+            had = key in self._addresses
             self._forget(key)
             if service is not None:
                 await _write(service, context, self._names, "", {}, "")
+            await self._tell_fewer(had, key, context)
             return None
+        if kind == "LoadBalancer" and key not in self._addresses:
+            why = await self._asked(key, context)
+            if why:
+                self._tell(key, context, service, _FAILED, why)
+                await _write(service, context, self._names, "", {}, "")
+                return _ASK_AGAIN_S
         front = self._fronts.setdefault(key, Front(key, context, self._dial))
         if kind != "LoadBalancer":
-            self._addresses.pop(key, None)
+            had = self._addresses.pop(key, None) is not None
+            await self._tell_fewer(had, key, context)
         elif key not in self._addresses:
             address = await _claim_address(service, set(self._addresses.values()))
             if address is None:
-                self._tell(
-                    key, context, service, "SyncLoadBalancerFailed", "no loopback address is free"
-                )
+                self._tell(key, context, service, _FAILED, "no loopback address is free")
                 return None
             self._addresses[key] = address
         await self._listen(front, service, key, context)
         return None
+
+    async def _asked(self, key: Key, context: Context) -> str:
+        if self._balancers is None:
+            return ""
+        return await self._balancers.more(len(self._with_balancer(context) | {key}))
+
+    async def _tell_fewer(self, had: bool, key: Key, context: Context) -> None:
+        if had and self._balancers is not None:
+            await self._balancers.fewer(len(self._with_balancer(context) - {key}))
+
+    def _with_balancer(self, context: Context) -> set[Key]:
+        """Also those that had one before a restart, and whose turn comes later."""
+        before = {
+            (each["metadata"]["namespace"], each["metadata"]["name"])
+            for each in context.of(SERVICES)
+            if each["spec"].get("type") == "LoadBalancer" and _ingress(each)
+        }
+        return before | self._addresses.keys()
 
     def _forget(self, key: Key) -> None:
         self._addresses.pop(key, None)
@@ -112,8 +151,8 @@ class _Services:
             context.events.event(service, kind, reason, text)
 
 
-def controller(dial: Dial, names: Names) -> Controller:
-    services = _Services(dial, names)
+def controller(dial: Dial, names: Names, balancers: Balancers | None = None) -> Controller:
+    services = _Services(dial, names, balancers)
     return Controller(
         "service-controller",
         (Watch(SERVICES),),
@@ -142,10 +181,9 @@ def _link(service: Obj, front: Front, address: str) -> str:
 async def _claim_address(service: Obj, taken: set[str]) -> str | None:
     """The address that the Service had before a restart, or the first one that is free."""
     ports = [entry["port"] for entry in tcp_ports(service)]
-    known = (service.get("status", {}).get("loadBalancer") or {}).get("ingress") or ()
     said: list[str | None] = [
         service["spec"].get("loadBalancerIP"),
-        *(entry.get("ip") for entry in known),
+        *(entry.get("ip") for entry in _ingress(service)),
     ]
     wanted = (address for address in said if address and is_loopback(address))
     fresh = (f"127.96.{n // 250}.{n % 250 + 1}" for n in range(_ADDRESSES_TRIED))
@@ -153,6 +191,10 @@ async def _claim_address(service: Obj, taken: set[str]) -> str | None:
         if address not in taken and await _is_free(address, ports):
             return address
     return _SHARED if _can_bind(_SHARED) else None
+
+
+def _ingress(service: Obj) -> list[Obj]:
+    return (service.get("status", {}).get("loadBalancer") or {}).get("ingress") or []
 
 
 def is_loopback(address: str) -> bool:

@@ -21,6 +21,9 @@ def test_the_quotas_of_the_platform() -> None:
         "clusters": 5,
         "nodes-per-cluster": 40,
         "routes-per-cluster": 48,
+        "security-groups": 100,
+        "load-balancers": 60,
+        "eips": 20,
     }
 
 

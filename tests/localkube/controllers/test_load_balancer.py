@@ -287,3 +287,66 @@ async def _is_open(address: str, port: int) -> bool:
         return False
     writer.close()
     return True
+
+
+class Limit:
+    """At most so many load balancers."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.now = 0
+
+    async def more(self, number: int) -> str:
+        if number > max(self.most, self.now):
+            return f"{number} wanted, {self.most} allowed"
+        self.now = max(number, self.now)
+        return ""
+
+    async def fewer(self, number: int) -> None:
+        self.now = number
+
+
+async def test_a_service_beyond_the_limit_waits_and_an_event_says_why(tmp_path: Path) -> None:
+    pods, limit = Pods(), Limit(1)
+    controller = load_balancer.controller(pods.dial, NAMES, limit)
+    async with desk_for(tmp_path, controller) as desk:
+        await desk.create(SERVICES, service(free_port()))
+        other = service(free_port())
+        await desk.create(SERVICES, {**other, "metadata": {"name": "other"}})
+        assert (await _front(desk))[0]
+        assert (await _front(desk, "other"))[0] == ""
+        assert desk.again_s("other") > 0
+        desk.forward(5)
+        await desk.settle()
+        assert desk.events("SyncLoadBalancerFailed") == ["2 wanted, 1 allowed"], "once"
+        await desk.kube.delete(SERVICES, "web", "default")
+        await desk.settle()
+        assert limit.now == 0
+        desk.forward(5)
+        assert (await _front(desk, "other"))[0]
+        assert limit.now == 1
+        # Another type needs none any more.
+        await desk.patch(SERVICES, "other", {"spec": {"type": "NodePort"}})
+        await desk.settle()
+        assert limit.now == 0
+        controller.end()
+
+
+async def test_after_a_restart_services_have_what_they_had(tmp_path: Path) -> None:
+    pods, limit = Pods(), Limit(2)
+    first = load_balancer.controller(pods.dial, NAMES, limit)
+    async with desk_for(tmp_path, first) as desk:
+        await desk.create(SERVICES, service(free_port()))
+        other = service(free_port())
+        await desk.create(SERVICES, {**other, "metadata": {"name": "other"}})
+        await desk.settle()
+        assert limit.now == 2
+        first.end()
+    limit.most = 0  # lowered meanwhile: that takes nothing away
+    again = load_balancer.controller(pods.dial, NAMES, limit)
+    async with desk_for(tmp_path, again) as desk:
+        desk.forward(0)
+        assert (await _front(desk))[0]
+        assert (await _front(desk, "other"))[0]
+        assert limit.now == 2
+        again.end()

@@ -9,7 +9,12 @@ from functools import partial
 
 from gpupool.console.cluster_jobs import Verb
 from gpupool.console.own_clusters import OwnClusters
-from gpupool.console.pages.cluster_form import cluster_fields, cluster_file, quota_words
+from gpupool.console.pages.cluster_form import (
+    cluster_fields,
+    cluster_file,
+    quota_words,
+    shared_words,
+)
 from gpupool.console.pages.clusters import needed
 from gpupool.console.parts.action import Action, Done, Question
 from gpupool.console.parts.form import Invalid
@@ -64,7 +69,7 @@ async def _ask_create(visit: Visit) -> Question:
         fields=cluster_fields(t, visit.machines, await own.machines()),
         command="gpupool up --name NAME --config FILE",
         cancel=visit.link("clusters"),
-        extra={"limit": nodes},
+        extra={"limit": nodes, "shared": shared_words(t, quotas)},
     )
 
 

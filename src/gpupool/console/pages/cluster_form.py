@@ -11,7 +11,7 @@ from gpupool.console.pages.pool_form import SYSTEMS
 from gpupool.console.parts.form import Field, FieldKind, Invalid
 from gpupool.console.parts.lines import labels_of
 from gpupool.console.platform import OwnMachine, Quota
-from gpupool.console.words import Translate
+from gpupool.console.words import Translate, word
 from kubeclient.objects import Obj
 
 # As the cluster file wants them.
@@ -129,6 +129,7 @@ def cluster_file(
     _check_machines(t, pools)
     pools = [pool for pool in pools if pool]
     masters = int(values["masters-count"] or 0)
+    _check_shared(t, quotas)
     _check_nodes(t, masters + sum(pool["count"] for pool in pools), quotas)
     if masters:
         pools.insert(0, _masters(masters, values["os"]))
@@ -201,6 +202,36 @@ def _check_nodes(t: Translate, nodes: int, quotas: Mapping[str, Quota]) -> None:
         quota_words(t, quotas[name], nodes)
         for name in ("nodes-per-cluster", "routes-per-cluster")
         if name in quotas and nodes > quotas[name].limit
+    ]
+    if wrong:
+        raise Invalid({"": "\n".join(wrong)})
+
+
+_SHARED = {
+    "security-groups": word("Security groups: {used} of {limit}"),
+    "load-balancers": word("Load balancers: {used} of {limit}"),
+    "eips": word("EIPs: {used} of {limit}"),
+}
+
+
+def shared_words(t: Translate, quotas: Mapping[str, Quota]) -> tuple[tuple[str, bool], ...]:
+    """What all clusters would use with one more; and whether that is too much."""
+    shared = [(words, quotas[name]) for name, words in _SHARED.items() if name in quotas]
+    return tuple(
+        (t(words, used=each.used + each.by_cluster, limit=each.limit), is_over(each))
+        for words, each in shared
+    )
+
+
+def is_over(quota: Quota) -> bool:
+    return quota.by_cluster > 0 and quota.used + quota.by_cluster > quota.limit
+
+
+def _check_shared(t: Translate, quotas: Mapping[str, Quota]) -> None:
+    wrong = [
+        quota_words(t, each, each.used + each.by_cluster)
+        for each in quotas.values()
+        if is_over(each)
     ]
     if wrong:
         raise Invalid({"": "\n".join(wrong)})

@@ -67,6 +67,9 @@ WORDS = {
     ),
     "It runs on this machine. Clusters: {used} of {clusters}; nodes in a cluster: at most "
     "{nodes}.": "集群运行在此机器上。集群：{used} / {clusters}；每个集群最多 {nodes} 个节点。",
+    "Security groups: {used} of {limit}": "安全组：{used} / {limit}",
+    "Load balancers: {used} of {limit}": "负载均衡：{used} / {limit}",
+    "EIPs: {used} of {limit}": "EIP：{used} / {limit}",
     "Nodes: {sum} of {limit}": "节点：{sum} / {limit}",
     "Nodes: {sum}, and the quota allows {limit}. Raise it with: "
     "gpupool quota set nodes-per-cluster={sum} routes-per-cluster={sum}": (

@@ -1,4 +1,4 @@
-"""Quotas of the platform: how many clusters, and how many nodes and routes in each. Pure.
+"""Quotas of the platform: how many clusters, nodes and routes in each, load balancers... Pure.
 
 A quota is a number that people can raise. Exceeding one is a value that says which quota, how much
 is used and how to raise it. It is checked before anything is created.
@@ -70,19 +70,31 @@ def changes_from_environment(environment: Mapping[str, str]) -> dict[str, int] |
 
 
 def exceeded_clusters(quotas: Quotas, *, existing: int, more: int = 1) -> tuple[Exceeded, ...]:
-    return _over("clusters", quotas.clusters, existing, existing + more)
+    return exceeded("clusters", quotas.clusters, existing, existing + more)
+
+
+def exceeded_use(
+    quotas: Quotas, *, used: Mapping[str, int], more: Mapping[str, int]
+) -> tuple[Exceeded, ...]:
+    """Of quotas that all clusters share, by name."""
+    limits = dict(quota_rows(quotas))
+    return tuple(
+        over
+        for name, each in more.items()
+        for over in exceeded(name, limits[name], used[name], used[name] + each)
+    )
 
 
 def exceeded_nodes(quotas: Quotas, *, existing: int, more: int) -> tuple[Exceeded, ...]:
     """Every node also takes a route of the virtual network, which has a quota of its own."""
     wanted = existing + more
     return (
-        *_over("nodes-per-cluster", quotas.nodes_per_cluster, existing, wanted),
-        *_over("routes-per-cluster", quotas.routes_per_cluster, existing, wanted),
+        *exceeded("nodes-per-cluster", quotas.nodes_per_cluster, existing, wanted),
+        *exceeded("routes-per-cluster", quotas.routes_per_cluster, existing, wanted),
     )
 
 
-def _over(name: str, limit: int, used: int, wanted: int) -> tuple[Exceeded, ...]:
+def exceeded(name: str, limit: int, used: int, wanted: int) -> tuple[Exceeded, ...]:
     # A request for no more than is used is never refused: lowering a quota takes nothing away.
     if wanted <= limit or wanted <= used:
         return ()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpupool.contract.names import API_GROUP
+from gpupool.local.cloud_use import ServiceQuota
 from gpupool.local.config.spec import ClusterSpec, Quotas
 from gpupool.local.machines import ClusterMachines
 from localkube.names import Names
@@ -30,6 +31,8 @@ class LocalSettings:
     real_gpus: bool = False
     # Machines that exist, which pools can be made of.
     machines: ClusterMachines | None = None
+    # The load balancers that Services may have.
+    services: ServiceQuota | None = None
     # True: no container starts without a wall around it (docs/pods.md).
     wall_required: bool = False
 

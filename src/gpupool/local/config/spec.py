@@ -94,6 +94,10 @@ class Quotas:
     clusters: int = 5
     nodes_per_cluster: int = 40
     routes_per_cluster: int = 48  # every node takes one route of the virtual network
+    # Of all clusters together; cloud_use.py says what takes them.
+    security_groups: int = 100
+    load_balancers: int = 60
+    eips: int = 20
 
 
 @dataclass(frozen=True, slots=True)
