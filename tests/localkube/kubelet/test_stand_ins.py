@@ -1,5 +1,6 @@
 """Programs that run in place of an image's own: what they get, and what holds for them."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,8 +96,15 @@ async def test_a_command_of_its_own_finds_the_home_directory_of_the_image(
         container = {"image": "lab:v1", **given}
         volumes = [{"name": "v", "emptyDir": {}}]
         found = await here.run(pod("p", "sh", "-c", script, container=container, volumes=volumes))
-        listed = "".join(f"{name}\n" for name in ("mine", *mounts))
+        listed = "".join(f"{name}\n" for name in sorted(("mine", *mounts, *_python_in("/root"))))
         await here.logged(found, f"/home/lab\n{listed}{listed}")
+
+
+def _python_in(directory: str) -> set[str]:
+    """The Python that runs this is in containers, too, wherever it is. `ls` hides .pyenv."""
+    places = [Path(place) for place in (sys.prefix, sys.base_prefix)]
+    below = [place.relative_to(directory) for place in places if place.is_relative_to(directory)]
+    return {place.parts[0] for place in below if not place.parts[0].startswith(".")}
 
 
 async def test_a_memory_limit_holds_for_what_users_type(tmp_path: Path) -> None:
