@@ -197,3 +197,18 @@ async def test_of_two_agents_the_one_that_stays_is_asked() -> None:
         agents = Agents(pods, answers(readings_text(ANSWERED)))
         await agents.read("n")
         assert agents.asked == ["agent-new"]
+
+
+def test_an_agent_that_tells_of_cards_of_others_is_not_believed() -> None:
+    def told(name: str, **memory: int) -> NodeReadings:
+        cards = [CardReading(f"GPU-{uuid}", used) for uuid, used in memory.items()]
+        return NodeReadings(name, 1.0, tuple(cards))
+
+    read = readings.Readings({"n": told("n", a=7), "liar": told("liar", b=1, a=9, c=3)}, {})
+    owned = {"n": {"GPU-a"}, "liar": {"GPU-b"}, "silent": {"GPU-c"}}
+    assert {uuid: card.memory_used_mib for uuid, card in read.cards(owned).items()} == {
+        "GPU-a": 7,
+        "GPU-b": 1,
+    }
+    # Who does not know whose a card is believes neither of two.
+    assert set(read.cards()) == {"GPU-b", "GPU-c"}

@@ -8,12 +8,13 @@ them together have one, too: hundreds of silent nodes must not keep a person wai
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from gpupool.contract.names import AGENT_DAEMON_SET, AGENT_NAMESPACE, AGENT_PORT_NAME
 from gpupool.contract.readings import MOST_BYTES, PATH, BadReadings, readings_of
-from gpupool.core.readings import NodeReadings
+from gpupool.core.readings import CardReading, NodeReadings
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError, Refused, TooMany
 from kubeclient.objects import Obj
@@ -34,6 +35,18 @@ class Readings:
 
     by_node: dict[str, NodeReadings]
     problems: dict[str, str]  # why nothing is known of a node
+
+    def cards(self, of: Mapping[str, Container[str]] | None = None) -> dict[str, CardReading]:
+        """By uuid. `of`: the cards of each node, as far as the caller knows them; an agent that
+        tells of others is not believed. Nor is either of two that tell of the same card."""
+        told = [
+            card
+            for name, node in self.by_node.items()
+            for card in node.cards
+            if of is None or card.uuid in of.get(name, ())
+        ]
+        count = Counter(card.uuid for card in told)
+        return {card.uuid: card for card in told if count[card.uuid] == 1}
 
 
 class _Unread(Exception):

@@ -141,6 +141,24 @@ def test_the_page_is_whole_and_loads_nothing() -> None:
     assert "prefers-color-scheme: dark" in page
 
 
+def test_the_page_marks_who_used_nothing_and_has_a_total() -> None:
+    nothing = usage_of("lazy", Sample(seen=1, given=2 * HOUR, known=2 * HOUR))
+    some = usage_of("busy", Sample(seen=1, given=2 * HOUR, known=2 * HOUR, within=HOUR))
+    page = html_text(report(rows=[nothing, some]))
+    assert page.count('<span class="low">0%</span>') == 1
+    total = page[page.index('<tr class="total">') :]
+    assert total.startswith(
+        '<tr class="total"><td class="text">total</td><td>0.00</td><td>4.00</td><td>1.00</td>'
+        "<td>25%</td><td>3.00</td><td>0.00</td>"
+    )
+
+
+def test_a_pod_that_was_resized_is_idle_with_what_it_holds_now() -> None:
+    smaller = replace(SERIES, info={**INFO, "milliCards": 133})
+    [found] = idle_pods([(smaller, IDLE)], {SERIES.name: 0.0}, 7200, 36_000)
+    assert found.held_cards == 0.133
+
+
 def test_a_page_of_an_unknown_time_says_so() -> None:
     empty = report(rows=[], cluster=None, points=Points(60, 0, (None,)), idle=[], advice=[])
     assert "Nothing is known of this time." in html_text(empty)

@@ -15,6 +15,7 @@ from gpupool.cli.top_rows import (
     NodeCards,
     Now,
     bar,
+    busy,
     chosen,
     fields_of,
     rows_of,
@@ -25,6 +26,7 @@ from gpupool.core.gpu import Card, CardHealth, CardShare
 from gpupool.core.readings import CardReading, ContainerUse
 from gpupool.history.database import NoHistory
 from gpupool.history.facts import Held
+from gpupool.history.samples import Sample
 
 
 def now(nodes: int = 2) -> Now:
@@ -126,6 +128,15 @@ def test_a_spark_line_shows_gaps() -> None:
     assert spark([0.0, None, 0.5, 1.0]) == "▁·▅█"
 
 
+def test_the_spark_line_of_a_share_is_as_high_as_its_bar() -> None:
+    half = Sample(seen=60_000, given=12_000, told=12_000, used=30_000)  # a fifth of a card
+    assert busy(half, 1) == 0.5
+    assert busy(half._replace(told=6_000, used=15_000), 1) == 0.5  # half of it is unknown
+    assert busy(half._replace(given=120_000, told=120_000), 2) == 0.25  # two whole cards
+    assert busy(half._replace(told=0), 1) is None
+    assert busy(Sample(seen=60_000, have=120_000, told=120_000, used=30_000), 2) == 0.25
+
+
 class Feed:
     unread, problem = 0, ""
 
@@ -159,22 +170,50 @@ async def test_a_filter_may_look_like_markup() -> None:
     pytest.importorskip("textual")
     from textual.widgets import Static
 
-    from gpupool.cli.top_screen import TopScreen
+    from gpupool.cli.top_screen import Choice, TopScreen
 
-    screen = TopScreen(Feed(), Past(), PODS, "util", [])  # type: ignore[arg-type]
+    screen = TopScreen(Feed(), Past(), Choice(PODS))  # type: ignore[arg-type]
     async with screen.run_test(size=(120, 20)) as pilot:
         await pilot.press("slash", *"[", "slash", *"x] [b")
         await pilot.pause()
         assert "filter: [/x] [b" in str(screen.query_one("#head", Static).render())
 
 
+async def test_the_live_screen_begins_with_the_filter_of_the_command() -> None:
+    pytest.importorskip("textual")
+    from gpupool.cli.top_screen import Choice, Lines, TopScreen
+
+    screen = TopScreen(Feed(), Past(), Choice(PODS, "name", "p4"))  # type: ignore[arg-type]
+    async with screen.run_test(size=(120, 20)) as pilot:
+        await pilot.pause()
+        lines = screen.query_one(Lines)
+        assert [row.name for row in lines.rows] == ["p4", *(f"p4{n}" for n in range(10))]
+        await pilot.press("escape")
+        assert len(lines.rows) == 50
+
+
+async def test_a_line_that_changes_is_drawn_anew() -> None:
+    pytest.importorskip("textual")
+    from gpupool.cli.top_screen import Choice, Lines, TopScreen
+
+    screen = TopScreen(Feed(), Past(), Choice(PODS))  # type: ignore[arg-type]
+    async with screen.run_test(size=(120, 20)) as pilot:
+        await pilot.pause()
+        lines = screen.query_one(Lines)
+        rows = lines.rows
+        first = lines.render_line(1).text
+        rows[0] = rows[0]._replace(name="another")  # in the same list, as good as at its address
+        lines.show(PODS, rows)
+        assert "another" in lines.render_line(1).text != first
+
+
 async def test_keys_change_view_order_and_filter() -> None:
     pytest.importorskip("textual")
     from textual.widgets import Static
 
-    from gpupool.cli.top_screen import Lines, TopScreen
+    from gpupool.cli.top_screen import Choice, Lines, TopScreen
 
-    screen = TopScreen(Feed(), Past(), PODS, "util", [])  # type: ignore[arg-type]
+    screen = TopScreen(Feed(), Past(), Choice(PODS))  # type: ignore[arg-type]
     async with screen.run_test(size=(120, 20)) as pilot:
         lines = screen.query_one(Lines)
         await pilot.pause()

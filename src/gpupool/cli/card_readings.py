@@ -35,8 +35,7 @@ class CardReadings:
                 if note not in self._said:
                     self._said.add(note)
                     self._say(note)
-        found = self._last.by_node.values()
-        return {card.uuid: card for readings in found for card in readings.cards}
+        return self._last.cards()
 
 
 def notes(problems: Mapping[str, str]) -> list[str]:

@@ -1,13 +1,15 @@
 """A report as one HTML page that needs nothing else: charts are SVG, without script. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from html import escape
 
 from gpupool.cli.durations import words
-from gpupool.cli.report_view import NO_COMMAND, Report, gib, hours, percent, shown_parts, stamp
+from gpupool.cli.report_view import NO_COMMAND, Report, gib, hours, percent, shown_parts
 from gpupool.history.reader import Points
 from gpupool.history.samples import Sample
-from gpupool.history.usage import Usage
+from gpupool.history.usage import Usage, total_of
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 960, 240, 48, 24, 10
 _BAR, _NAMES = 26, 240
@@ -32,6 +34,9 @@ th { color: var(--faint); font-weight: 600; } code { font-size: 13px; color: var
 .figures { display: flex; flex-wrap: wrap; gap: 2rem; margin: 1rem 0; }
 .figures b { display: block; font-size: 1.6rem; } .low { color: var(--warn); }
 .key span { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; }
+.key .have { background: var(--have); } .key .given { background: var(--given); }
+.key .used { background: var(--used); } .key .asked { border: 1px solid var(--asked); }
+svg { min-width: 640px; } tr.total td { font-weight: 600; }
 """
 
 
@@ -39,11 +44,12 @@ def html_text(report: Report) -> str:
     title = f"GPU usage by {report.by}, last {words(report.until_s - report.since_s)}"
     parts = [
         f"<h1>{escape(title)}</h1>",
-        f"<p>From {stamp(report.since_s)} to {stamp(report.until_s)}.</p>",
+        f"<p>From {_time(report.since_s)} to {_time(report.until_s)}.</p>",
         _figures(report),
         "<h2>Cards over time</h2>",
         _key(("have", "existing"), ("given", "given to pods"), ("used", "used")),
         _chart(report.points),
+        "<p>Where nothing is drawn, nobody looked.</p>",
         f"<h2>GPU-hours by {escape(report.by)}</h2>",
         _key(("asked", "asked for"), ("given", "given"), ("used", "used")),
         _bars(report.rows[:_MOST_BARS]),
@@ -57,6 +63,10 @@ def html_text(report: Report) -> str:
     )
     body = "".join(parts)
     return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>'
+
+
+def _time(at_s: float) -> str:
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _figures(report: Report) -> str:
@@ -75,7 +85,7 @@ def _figures(report: Report) -> str:
 
 
 def _key(*entries: tuple[str, str]) -> str:
-    spans = (f'<span style="background:var(--{name})"></span>{text}' for name, text in entries)
+    spans = (f'<span class="{name}"></span>{text}' for name, text in entries)
     return f'<p class="key">{"".join(spans)}</p>'
 
 
@@ -109,8 +119,8 @@ def _chart(points: Points) -> str:
     labels = [
         f'<text x="{_LEFT - 6}" y="{_TOP + 10}" text-anchor="end">{most:.0f}</text>',
         f'<text x="{_LEFT - 6}" y="{_HEIGHT - _BOTTOM}" text-anchor="end">0</text>',
-        f'<text x="{_LEFT}" y="{_HEIGHT - 6}">{stamp(points.since_s)}</text>',
-        f'<text x="{_WIDTH}" y="{_HEIGHT - 6}" text-anchor="end">{stamp(until)}</text>',
+        f'<text x="{_LEFT}" y="{_HEIGHT - 6}">{_time(points.since_s)}</text>',
+        f'<text x="{_WIDTH}" y="{_HEIGHT - 6}" text-anchor="end">{_time(until)}</text>',
     ]
     return _svg(_HEIGHT, "Cards over time", "".join((*areas, *labels)))
 
@@ -154,31 +164,38 @@ def _bars(rows: Sequence[Usage]) -> str:
 
 def _svg(height: float, title: str, body: str) -> str:
     box = f"0 0 {_WIDTH} {height}"
-    return f'<svg viewBox="{box}" role="img" aria-label="{escape(title)}">{body}</svg>'
+    drawn = f'<svg viewBox="{box}" role="img" aria-label="{escape(title)}">{body}</svg>'
+    return f'<div class="wide">{drawn}</div>'
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> str:
-    """`texts`: so many columns from the left are no numbers. Cells are HTML."""
+def _table(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], texts: int, *, sums: bool = False
+) -> str:
+    """`texts`: so many columns from the left are no numbers. Cells are HTML. `sums`: the last row
+    is the total."""
 
     def cells(row: Sequence[str], tag: str) -> str:
         kinds = (' class="text"' if at < texts else "" for at in range(len(row)))
         return "".join(f"<{tag}{a}>{cell}</{tag}>" for a, cell in zip(kinds, row, strict=True))
 
-    lines = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
+    heavy = len(rows) - 1 if sums else -1
+    kinds = (' class="total"' if at == heavy else "" for at in range(len(rows)))
+    lines = "".join(f"<tr{k}>{cells(row, 'td')}</tr>" for k, row in zip(kinds, rows, strict=True))
     return f'<div class="wide"><table><tr>{cells(titles, "th")}</tr>{lines}</table></div>'
 
 
 def _usage_table(report: Report) -> str:
     titles = (report.by, "asked", "given", "used", "used %", "idle", "unknown", "GiB-hours", "peak")
     rows = []
-    for row in report.rows:
-        share, low = percent(row.used_percent), (row.used_percent or 100) < 10
+    for row in (*report.rows, replace(total_of(report.rows), name="total")):
+        share = percent(row.used_percent)
+        low = row.used_percent is not None and row.used_percent < 10
         given, used, idle, unknown = shown_parts(row)
         marked = f'<span class="low">{share}</span>' if low else share
         figures = (hours(row.asked), given, used, marked, idle, unknown)
         memory = (hours(row.memory_given_gib_h), gib(row.peak_mib))
         rows.append((escape(row.name), *figures, *memory))
-    return _table(titles, rows, 1)
+    return _table(titles, rows, 1, sums=True)
 
 
 def _idle(report: Report) -> str:
@@ -190,7 +207,7 @@ def _idle(report: Report) -> str:
             escape(pod.workload),
             escape(pod.user or "unknown"),
             f"{pod.held_cards:.2g}",
-            stamp(pod.active_s) or "never",
+            "never" if pod.active_s is None else _time(pod.active_s),
         )
         for pod in report.idle
     ]

@@ -67,15 +67,15 @@ def _tone(usage: Usage) -> Tone:
 
 COLUMNS: Sequence[Column[Usage]] = (
     Column("NAME", lambda row: row.name, shorten=Shorten.MIDDLE, readable=40),
-    Column("ASKED", lambda row: hours(row.asked), right=True, rank=2),
+    Column("ASKED", lambda row: hours(row.asked), right=True, rank=3),
     Column("GIVEN", lambda row: shown_parts(row)[0], right=True),
     Column("USED", lambda row: shown_parts(row)[1], right=True),
     Column("USED%", lambda row: percent(row.used_percent), right=True, tone=_tone),
     Column("IDLE", lambda row: shown_parts(row)[2], right=True, rank=1),
-    Column("UNKNOWN", lambda row: shown_parts(row)[3], right=True, rank=4),
+    Column("UNKNOWN", lambda row: shown_parts(row)[3], right=True, rank=2),
     Column("GIB-HOURS", lambda row: hours(row.memory_given_gib_h), right=True, rank=5),
     Column("GIB-USED", lambda row: hours(row.memory_used_gib_h), right=True, rank=6),
-    Column("PEAK", lambda row: gib(row.peak_mib), right=True, rank=3),
+    Column("PEAK", lambda row: gib(row.peak_mib), right=True, rank=4),
     Column("BEYOND", lambda row: _beyond(row.beyond), right=True, wide=True),
     Column("KWH", lambda row: hours(row.energy_kwh), right=True, wide=True),
 )

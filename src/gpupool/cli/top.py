@@ -50,7 +50,7 @@ def command(view: str, sort: str, text: str, namespace: str, output: Output, **w
     """
     is_live = output.format == TABLE and sys.stdout.isatty() and sys.stdin.isatty()
     if is_live and importlib.util.find_spec("textual") is not None:
-        _live(view, sort, namespace, where)
+        _live((view, sort, text), namespace, where)
         return
     from gpupool.cli.top_feed import Feed
     from gpupool.cli.top_rows import chosen, rows_of, table_of
@@ -68,12 +68,12 @@ def command(view: str, sort: str, text: str, namespace: str, output: Output, **w
         click.echo("For a live screen: pip install 'gpupool[top]'", err=True)
 
 
-def _live(view: str, sort: str, namespace: str, where: dict[str, str]) -> None:
+def _live(chosen: tuple[str, str, str], namespace: str, where: dict[str, str]) -> None:
     import gc
 
     from gpupool.cli.history_of import history_of
     from gpupool.cli.top_feed import Feed
-    from gpupool.cli.top_screen import TopScreen
+    from gpupool.cli.top_screen import Choice, TopScreen
 
     # As for programs with mirrors: tens of thousands of rows are made anew every second.
     gc.set_threshold(50_000, 20, 100)
@@ -82,6 +82,7 @@ def _live(view: str, sort: str, namespace: str, where: dict[str, str]) -> None:
     async def stay(kube: "Kube", url: str) -> None:
         feed = Feed(kube, namespace)
         async with feed.running():
-            await TopScreen(feed, history_of(kube, url, namespace), view, sort, options).run_async()
+            past = history_of(kube, url, namespace)
+            await TopScreen(feed, past, Choice(*chosen), options).run_async()
 
     ask_with_access(stay, **where)

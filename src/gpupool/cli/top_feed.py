@@ -73,7 +73,9 @@ class Feed:
     async def _read(self) -> None:
         read = await read_nodes(self._kube, frozenset(self._nodes), self._agents)
         self._now = None
-        self._cards = {card.uuid: card for each in read.by_node.values() for card in each.cards}
+        self._cards = read.cards(
+            {name: {card.uuid for card in node.cards} for name, node in self._nodes.items()}
+        )
         self.problem = next(iter(read.problems.values()), "")
         self.unread = len(read.problems)
 

@@ -9,6 +9,7 @@ from gpupool.cli.output.table import Column, Document, Shorten, Table, Tone
 from gpupool.core.gpu import Card, CardHealth
 from gpupool.core.readings import CardReading, ContainerUse
 from gpupool.history.facts import Held, use_of
+from gpupool.history.samples import Sample
 
 NODES, CARDS, PODS = "nodes", "cards", "pods"
 VIEWS = (NODES, CARDS, PODS)
@@ -191,6 +192,16 @@ def bar(part: float | None, width: int = _BAR) -> str:
     eighths = round(max(0.0, min(1.0, part)) * width * 8)
     full, rest = divmod(eighths, 8)
     return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(width, "░")[:width]
+
+
+def busy(sample: Sample, cards: int) -> float | None:
+    """Of all time on `cards` cards, that in which kernels ran: what the bar shows of now."""
+    if not sample.told:
+        return None
+    if sample.have:  # a card or a node tells of itself
+        return sample.used / sample.told
+    known_ms = sample.seen * max(cards, 1) * sample.told / max(sample.given, 1)
+    return sample.used / known_ms if known_ms else None
 
 
 def spark(values: Sequence[float | None], width: int = 60) -> str:

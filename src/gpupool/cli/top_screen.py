@@ -3,11 +3,12 @@
 Keys that change something run the ordinary command in the terminal, and come back.
 """
 
+import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -30,6 +31,7 @@ from gpupool.cli.top_rows import (
     VIEWS,
     Now,
     Row,
+    busy,
     chosen,
     rows_of,
     spark,
@@ -45,6 +47,14 @@ if TYPE_CHECKING:
 _EVERY_S = 1.0
 _HISTORY_S = 3600
 _STYLES = {Tone.CAUTION: Style(color="yellow"), Tone.FAINT: Style(dim=True)}
+
+
+class Choice(NamedTuple):
+    """What is shown first."""
+
+    view: str
+    sort: str = "util"
+    text: str = ""  # only lines that contain these words
 
 
 class Lines(ScrollView, can_focus=True):
@@ -65,10 +75,12 @@ class Lines(ScrollView, can_focus=True):
         super().__init__()
         self.view = PODS
         self.rows: list[Row] = []
+        self._made: tuple[int, int, int] | None = None  # for which place and size; None: anew
+        self._kept: list[str] = []
 
     def show(self, view: str, rows: list[Row]) -> None:
         was = self.row
-        self.view, self.rows = view, rows
+        self.view, self.rows, self._made = view, rows, None
         if was is not None:  # the same thing stays selected when it moves
             places = (at for at, row in enumerate(rows) if row.key == was.key)
             self.selected = next(places, min(self.selected, max(0, len(rows) - 1)))
@@ -105,8 +117,8 @@ class Lines(ScrollView, can_focus=True):
     def _texts(self) -> list[str]:
         """The title and the rows on the screen. Kept until something changes."""
         top, height = int(self.scroll_offset.y), self.size.height
-        key = (self.view, top, self.size.width, height, id(self.rows))
-        if getattr(self, "_made", None) != key:
+        key = (top, self.size.width, height)
+        if self._made != key:
             shown = self.rows[top : top + height]
             layout = Layout(self.size.width, live=True)
             self._kept = table_lines(table_of(self.view, shown), layout)
@@ -136,28 +148,30 @@ class TopScreen(App[None]):
     ]
 
     def __init__(
-        self, feed: "Feed", history: "History", view: str, sort: str, options: list[str]
+        self, feed: "Feed", history: "History", chosen: Choice, options: Sequence[str] = ()
     ) -> None:
         """`options`: those that lead other commands to this cluster."""
         super().__init__()
         self._feed, self._history, self._options = feed, history, options
-        self._view, self._sort, self._text, self._backwards = view, sort, "", False
+        self._view, self._sort, self._text = chosen
+        self._backwards = False
         self._now = Now()
-        self._rows: tuple[Now, str, list[Row]] = (self._now, view, [])
+        self._rows: tuple[Now, str, list[Row]] = (self._now, self._view, [])
         self._past: tuple[str, str] = ("", "")
 
     def compose(self) -> ComposeResult:
         yield Static(id="head", markup=False)
-        yield Input(placeholder="words that names contain; Enter", id="filter")
+        yield Input(self._text, placeholder="words that names contain; Enter", id="filter")
         yield Lines()
         yield Static(id="detail", markup=False)
         yield Footer()
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
         self.set_interval(_EVERY_S, self.update)
         self.set_interval(5.0, self.look_back)
         self.query_one(Lines).focus()
         self.update()
+        await self.look_back()
 
     def update(self) -> None:
         self._now = self._feed.now()
@@ -208,8 +222,7 @@ class TopScreen(App[None]):
         except NoHistory as error:
             self._past = (row.key, f"unknown: {error}")
         else:
-            values = [p.used / p.told if p and p.told else None for p in points.values]
-            self._past = (row.key, spark(values))
+            self._past = (row.key, spark([p and busy(p, row.cards) for p in points.values]))
         self.query_one("#detail", Static).update(self._detail())
 
     async def action_view(self, view: str) -> None:
@@ -280,7 +293,8 @@ class TopScreen(App[None]):
 
     def _run(self, words: list[str], asks: str = "") -> None:
         """In the terminal, as if it was typed. `asks`: an option whose value is asked for."""
-        with self.suspend():
+        # Ctrl-C and Ctrl-D there mean: back to the screen.
+        with self.suspend(), contextlib.suppress(EOFError, KeyboardInterrupt):
             print(f"\n$ gpupool {' '.join(words)}")
             if asks:
                 value = input(f"{asks} (empty: do nothing): ").strip()

@@ -38,9 +38,7 @@ class ReadCards:
         if asked and (asked not in self._known or self._known[asked][1] + _GOOD_FOR_S < now):
             await self._ask(asked)
         found = self._known.get(asked)
-        if found is None:
-            return {}
-        return {card.uuid: card for node in found[0].by_node.values() for card in node.cards}
+        return {} if found is None else found[0].cards()
 
     async def _ask(self, asked: Nodes) -> None:
         task = self._asking.get(asked)

@@ -212,6 +212,7 @@ def _info(held: Held) -> Info:
         "user": held.user,
         "uid": held.uid,
         "cards": len(held.shares) or held.asked_cards,
+        "milliCards": sum([1000 * s.units // max(s.card_units, 1) for s in held.shares]),
         "memoryMiB": sum([share.memory_mib for share in held.shares]),
     }
 

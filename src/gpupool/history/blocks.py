@@ -14,8 +14,8 @@ SERIES = 256  # of one block
 _SIZE = SERIES * FIELDS * 8
 _OLD_FIELDS = FIELDS - 2  # of version 1: without `known` and `within`
 _OLD_SIZE = SERIES * _OLD_FIELDS * 8
-_GIVEN, _TOLD, _USED, _KNOWN, _WITHIN = map(
-    Sample._fields.index, ("given", "told", "used", "known", "within")
+_GIVEN, _TOLD, _USED, _IDLE, _KNOWN, _WITHIN = map(
+    Sample._fields.index, ("given", "told", "used", "idle", "known", "within")
 )
 _LEVEL = 1  # of zlib: higher ones take four times as long, and save a tenth
 
@@ -50,5 +50,6 @@ def _of_version_1(old: Figures) -> Figures:
     figures[:, : _OLD_FIELDS - 1] = old[:, :-1]
     figures[:, PEAK] = old[:, -1]
     figures[:, _KNOWN] = np.minimum(figures[:, _TOLD], figures[:, _GIVEN])
-    figures[:, _WITHIN] = np.minimum(figures[:, _USED], figures[:, _KNOWN])
+    not_idle = np.maximum(figures[:, _KNOWN] - figures[:, _IDLE], 0)
+    figures[:, _WITHIN] = np.minimum(figures[:, _USED], not_idle)
     return figures

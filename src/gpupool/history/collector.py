@@ -78,13 +78,8 @@ class Watched:
         """What agents tell of the cards of their own nodes, by uuid. An agent of a node that was
         taken over must not make pods of other nodes idle: a card that two nodes have is unknown."""
         owners = Counter(uuid for node in self.nodes.values() for uuid in node.cards)
-        return {
-            card.uuid: card
-            for name, told in read.by_node.items()
-            if (node := self.nodes.get(name)) is not None
-            for card in told.cards
-            if card.uuid in node.cards and owners[card.uuid] == 1
-        }
+        told = read.cards({name: frozenset(node.cards) for name, node in self.nodes.items()})
+        return {uuid: card for uuid, card in told.items() if owners[uuid] == 1}
 
 
 async def collect(

@@ -88,7 +88,7 @@ class IdlePod:
     user: str
     cards: int
     memory_mib: int
-    held_cards: float  # parts of cards
+    held_cards: float  # parts of cards, now
     active_s: int | None  # when it last used them; None: never, as far as it is known
     since_s: int  # since when it is known to be idle
 
@@ -125,7 +125,7 @@ def idle_pods(
                 str(info.get("user", "")),
                 _number(info, "cards"),
                 _number(info, "memoryMiB"),
-                sample.given / max(sample.seen, 1),
+                _number(info, "milliCards") / 1000 or sample.given / max(sample.seen, 1),
                 active_s,
                 active_s or int(max(began_s, series.first_s)),
             )
