@@ -58,10 +58,11 @@ test: tested ## Run the tests (T="path -k word")
 	$(BIN)/pytest -n 2 -m "not slow and not kubernetes" --hypothesis-profile=ci $(T)
 
 .PHONY: browser
-browser: $(DEV) ## Install JupyterLab and chromium for tests (root)
+browser: $(DEV) ## Install JupyterLab, chromium and axe-core for tests (root)
 	@$(BIN)/python tools/install.py requirements-notebook.lock
 	@$(BIN)/python -c 'import sys; from tests.browser.chromium import find_chromium; sys.exit(not find_chromium())' \
 	  || { apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium; }
+	@$(BIN)/python -m tests.browser.axe || true  # it says what is missing; its tests say that they were skipped
 
 .PHONY: prometheus
 prometheus: ## Install Prometheus for tests (root)

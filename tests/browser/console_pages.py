@@ -61,6 +61,12 @@ class Visitor:
             "Network.setCookie", name="gpupool-language", value=language, url=self.address
         )
 
+    async def likes(self, theme: str) -> None:
+        """Light or dark."""
+        await self.page.command(
+            "Network.setCookie", name="gpupool-theme", value=theme, url=self.address
+        )
+
     async def has_window(self, width: int, height: int = 900) -> None:
         await self.page.command(
             "Emulation.setDeviceMetricsOverride",

@@ -35,6 +35,9 @@ WORDS = {
     "Next": "下一页",
     "Nothing in this list is like that.": "没有符合条件的内容。",
     "Show all": "显示全部",
+    "Tab indents. Escape and then Tab leaves the editor.": (
+        "Tab 键缩进。先按 Esc 再按 Tab 离开编辑器。"
+    ),
     "This is needed.": "此项必填。",
     "This is too long.": "内容过长。",
     "Enter a whole number that is allowed here.": "请输入允许范围内的整数。",
