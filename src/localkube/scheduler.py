@@ -21,10 +21,12 @@ from kubeclient.names import DEFAULT_SCHEDULER_NAME
 from kubeclient.objects import Obj
 from kubeclient.placement import Effect, HostPort, Taint
 from kubeclient.resources import NODES, PODS
+from kubeclient.turns import Turns
 from localkube.placement import NodeDemand, NodeOffer, node_demand, node_offer
 
 log = logging.getLogger(__name__)
 
+_Order = tuple[int, str, str]  # of pods that wait: priority, age and name
 _RETRY_S = 5.0  # after a write that failed
 _FINISHED = ("Succeeded", "Failed")
 # A cordoned node counts as one with this taint, whether or not it has it already.
@@ -47,7 +49,7 @@ class Scheduler:
         self._changed = asyncio.Event()  # a pod that waits could be placed now
         self._retry: asyncio.TimerHandle | None = None
         self._usage = _Usage()
-        self._waiting: dict[str, Key] = {}  # by uid
+        self._waiting: dict[str, tuple[_Order, Key]] = {}  # by uid
         # The uids of pods that were bound a moment ago. The mirror of pods may not show it yet, and
         # what they take of their node must be counted from the moment of the decision.
         self._assumed: set[str] = set()
@@ -110,14 +112,18 @@ class Scheduler:
                 self._changed.set()
         elif uid not in self._assumed:
             if _is_ours(pod):
-                self._waiting[uid] = key_of(pod)
+                self._waiting[uid] = _order(pod), key_of(pod)
             else:
                 self._no_longer_waits(uid)
 
     async def _round(self) -> None:
         """Tries every waiting pod once, the highest priority first."""
-        found = [self._pods.get(name, namespace) for namespace, name in self._waiting.values()]
-        for pod in sorted((pod for pod in found if pod is not None), key=_order):
+        turns = Turns()
+        for _, (namespace, name) in sorted(self._waiting.values()):
+            await turns.next()
+            pod = self._pods.get(name, namespace)
+            if pod is None or _uid(pod) not in self._waiting:
+                continue
             try:
                 await self._place(pod)
             except (Conflict, NotFound):
@@ -326,7 +332,7 @@ def _unsupported(spec: Obj) -> str:
     return ""
 
 
-def _order(pod: Obj) -> tuple[int, str, str]:
+def _order(pod: Obj) -> _Order:
     metadata = pod["metadata"]
     return -(pod["spec"].get("priority") or 0), metadata["creationTimestamp"], metadata["name"]
 

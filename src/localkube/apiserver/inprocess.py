@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import urlencode
 
 from kubeclient.errors import refusal
+from kubeclient.turns import Turns
 from localkube.apiserver.request import Answer, Handler, Reply, Request, Stream, User
 
 
@@ -19,6 +20,7 @@ class InProcess:
         self._handle = handle
         self._user = user
         self._manager = manager
+        self._turns = Turns()
 
     async def call(
         self,
@@ -60,6 +62,9 @@ class InProcess:
             user=self._user,
             track_fields=bool(self._manager),
         )
+        # A call need not wait for anything, and whoever makes thousands of them, one after the
+        # other, would keep all others of the loop waiting.
+        await self._turns.next()
         return await self._handle(request)
 
 

@@ -1,16 +1,18 @@
 """What controllers of pods share: pods from a template, and what state a pod is in. Pure."""
 
 import datetime
-import json
+import hashlib
 import math
 
 import msgspec
+import orjson
 
 from kubeclient import times
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' alphabet: no vowels, so no words
+_LARGE = 1 << 14  # bytes
 _FNV_START, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
 
@@ -39,10 +41,16 @@ def pod_from_template(owner: Obj, resource: Resource, template: Obj) -> Obj:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
+def _text(content: Obj) -> str:
+    raw = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+    # FNV goes byte by byte, and would hold the event loop for a tenth of a second.
+    return hashlib.sha256(raw).hexdigest() if len(raw) > _LARGE else raw.decode()
+
+
 def content_hash(content: Obj, collisions: int = 0) -> str:
     """A short hash (FNV-1) in the alphabet of Kubernetes: equal content gives equal names.
     `collisions` changes the hash if a name is taken by other content."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = _text(content)
     number = _FNV_START
     for byte in f"{text}{collisions}".encode():
         number = (number * _FNV_PRIME & 0xFFFFFFFF) ^ byte

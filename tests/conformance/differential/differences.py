@@ -104,6 +104,9 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "kubectl create -f - --validate=ignore": _PRINTED,
     },
     "services": {
+        "kubectl describe svc b": (
+            "a service that answers on this machine has its link in an annotation"
+        ),
         "kubectl create -f - -o name": _PRINTED,
         "kubectl patch pvc claim --type=merge "
         """-p '{"spec":{"accessModes":["ReadWriteMany"]}}'""": (_PRINTED),

@@ -1,14 +1,22 @@
 """Nobody hands out rights that they do not have: checks before a role or a binding is stored."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from kubeclient.objects import Obj
 from localkube.apiserver.request import User
-from localkube.apiserver.security.access import Access, quoted
-from localkube.apiserver.security.rbac import GROUP, MASTERS, Authorizer
-from localkube.apiserver.security.rules import PolicyRule, described, parse_rules, uncovered
+from localkube.apiserver.security.access import Access, Verdict, quoted
+from localkube.apiserver.security.rbac import GROUP, MASTERS, Grants
+from localkube.apiserver.security.rules import (
+    PolicyRule,
+    described,
+    parse_rules,
+    parts,
+    uncovered,
+)
 from localkube.apiserver.status import ApiError, failure
 
+_MOST_LOOKS = 2_000_000  # at a rule that is held, for a right that is to be handed out
 _ROLES = frozenset({"roles", "clusterroles"})
 _BINDINGS = frozenset({"rolebindings", "clusterrolebindings"})
 _EVERYTHING = (PolicyRule(("*",), ("*",), ("*",)), PolicyRule(("*",), urls=("*",)))
@@ -17,8 +25,38 @@ _ONLY_ADMINS = "must have cluster-admin privileges to use the aggregationRule"
 _COLLECTION_FIELDS = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
 
 
+class Rights(Protocol):
+    """What is asked of an Authorizer."""
+
+    def allowed(self, user: User, access: Access) -> Verdict: ...
+    def grants(self, user: User, namespace: str) -> Grants: ...
+    def role_rules(self, kind: str, name: str, namespace: str) -> tuple[PolicyRule, ...] | None: ...
+
+
+class RightsFromThread:
+    """Rights as long work sees them: each question is answered on the event loop."""
+
+    def __init__(self, rights: Rights, on_loop: Callable[[Callable[[], Any]], Any]) -> None:
+        self._rights = rights
+        self._on_loop = on_loop
+
+    def allowed(self, user: User, access: Access) -> Verdict:
+        verdict: Verdict = self._on_loop(lambda: self._rights.allowed(user, access))
+        return verdict
+
+    def grants(self, user: User, namespace: str) -> Grants:
+        found: Grants = self._on_loop(lambda: self._rights.grants(user, namespace))
+        return found
+
+    def role_rules(self, kind: str, name: str, namespace: str) -> tuple[PolicyRule, ...] | None:
+        found: tuple[PolicyRule, ...] | None = self._on_loop(
+            lambda: self._rights.role_rules(kind, name, namespace)
+        )
+        return found
+
+
 def escalation_refusal(
-    authorizer: Authorizer, user: User, access: Access, new: Obj, old: Obj | None
+    authorizer: Rights, user: User, access: Access, new: Obj, old: Obj | None
 ) -> ApiError | None:
     """Why `user` may not store `new` over `old`; None if they may, or if it is no RBAC object.
 
@@ -37,7 +75,7 @@ def escalation_refusal(
 
 
 def _role_refusal(
-    authorizer: Authorizer, user: User, access: Access, new: Obj, old: Obj | None
+    authorizer: Rights, user: User, access: Access, new: Obj, old: Obj | None
 ) -> ApiError | None:
     escalate = Access("escalate", GROUP, access.resource, "", access.namespace, access.name)
     if authorizer.allowed(user, escalate).allowed:
@@ -52,9 +90,7 @@ def _role_refusal(
     return None
 
 
-def _binding_refusal(
-    authorizer: Authorizer, user: User, access: Access, new: Obj
-) -> ApiError | None:
+def _binding_refusal(authorizer: Rights, user: User, access: Access, new: Obj) -> ApiError | None:
     role = new.get("roleRef") or {}
     kind, name = role.get("kind", ""), role.get("name", "")
     plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(kind)
@@ -72,9 +108,15 @@ def _binding_refusal(
 
 
 def _not_held(
-    authorizer: Authorizer, user: User, namespace: str, wanted: tuple[PolicyRule, ...]
+    authorizer: Rights, user: User, namespace: str, wanted: tuple[PolicyRule, ...]
 ) -> str | None:
     grants = authorizer.grants(user, namespace)
+    asked = sum(map(parts, wanted))
+    if asked * max(len(grants.rules), 100) > _MOST_LOOKS:
+        return (
+            f"its rules are {asked} rights (each verb on each group, resource and name), which are "
+            "too many to compare with those that you hold: name fewer in one rule, or in one role"
+        )
     missing = uncovered((rule for rule, _ in grants.rules), wanted)
     if not missing:
         return None

@@ -5,7 +5,7 @@ it by `replace`. Nothing is looked up while judging: what a user may do in a nam
 once (Grants) and kept until the next `replace`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -31,6 +31,7 @@ from localkube.apiserver.security.rules import (
     matches_url,
     parse_rules,
     rule_object,
+    size,
 )
 
 GROUP = "rbac.authorization.k8s.io"
@@ -39,6 +40,12 @@ MASTERS = "system:masters"
 _MAX_GRANTS = 4096
 _MOST_REMEMBERED_GROUPS = 64  # of a user whose grants are kept: the groups are kept with them
 _MAX_VERDICTS = 1024
+# Of the Roles that are bound to one user in one namespace. Each verdict looks at all of them, and
+# whoever may write Roles could make every request wait. What is left out allows nothing.
+_MOST_VALUES = 50_000
+_TOO_MANY = (
+    f"the Roles of this user name more than {_MOST_VALUES} verbs, groups, resources and names"
+)
 _Key = TypeVar("_Key")
 _Found = TypeVar("_Found")
 
@@ -48,15 +55,18 @@ class Subject(NamedTuple):
     name: str
 
 
-class _Binding(msgspec.Struct, frozen=True):
+# Compared by identity: a hash of 20,000 subjects for each of them took 13 s.
+class _Binding(msgspec.Struct, frozen=True, eq=False):
     name: str
     namespace: str  # empty for a ClusterRoleBinding
     role_kind: str
     role_name: str
-    # In the order of the object, each with the words that describe it.
-    subjects: tuple[tuple[Subject, str], ...]
+    # In the order of the object, each as the object names it.
+    subjects: tuple[tuple[Subject, str, str], ...]
 
-    def granted_to(self, whom: str) -> str:
+    def granted_to(self, subjects: Container[Subject]) -> str:
+        called = next((kind, name) for subject, kind, name in self.subjects if subject in subjects)
+        whom = f"{called[0]} {quoted(called[1])}"
         kind = "RoleBinding" if self.namespace else "ClusterRoleBinding"
         place = f"{self.name}/{self.namespace}" if self.namespace else self.name
         return (
@@ -118,6 +128,7 @@ class Authorizer:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._roles: dict[tuple[str, str], tuple[PolicyRule, ...]] = {}  # by namespace and name
+        self._sizes: dict[tuple[str, str], int] = {}  # of these Roles
         self._cluster_roles: dict[str, ClusterRole] = {}
         self._bindings: dict[tuple[str, str], _Binding] = {}  # by namespace (or "") and name
         # By subject, then by namespace (or "").
@@ -182,13 +193,19 @@ class Authorizer:
         subjects = {Subject("User", user.name), *(Subject("Group", g) for g in user.groups)}
         rules: list[tuple[PolicyRule, str]] = []
         problems: list[str] = []
+        room = _MOST_VALUES
         for binding in self._bindings_of(subjects, namespace):
             found = self.role_rules(binding.role_kind, binding.role_name, binding.namespace)
             if found is None:
                 problems.append(_missing(binding))
                 continue
-            whom = next(words for subject, words in binding.subjects if subject in subjects)
-            reason = binding.granted_to(whom)
+            if binding.role_kind == "Role":
+                needed = self._sizes[binding.namespace, binding.role_name]
+                if needed > room:
+                    problems.append(f"{_TOO_MANY}, {quoted(binding.role_name)} is left out")
+                    continue
+                room -= needed
+            reason = binding.granted_to(subjects)
             rules.extend((rule, reason) for rule in found)
         return Grants(rules, problems)
 
@@ -203,8 +220,10 @@ class Authorizer:
     def _replace_role(self, namespace: str, name: str, found: Obj | None) -> None:
         if found is None:
             self._roles.pop((namespace, name), None)
+            self._sizes.pop((namespace, name), None)
         else:
-            self._roles[namespace, name] = parse_rules(found.get("rules"))
+            rules = self._roles[namespace, name] = parse_rules(found.get("rules"))
+            self._sizes[namespace, name] = sum(map(size, rules))
 
     def _replace_cluster_role(self, namespace: str, name: str, found: Obj | None) -> None:
         if found is None:
@@ -215,11 +234,11 @@ class Authorizer:
     def _replace_binding(self, namespace: str, name: str, found: Obj | None) -> None:
         old = self._bindings.pop((namespace, name), None)
         if old is not None:
-            for subject, _ in old.subjects:
+            for subject, _, _ in old.subjects:
                 self._forget(subject, namespace, old)
         if found is not None:
             new = self._bindings[namespace, name] = _parse_binding(namespace, name, found)
-            for subject, _ in new.subjects:
+            for subject, _, _ in new.subjects:
                 self._of_subject.setdefault(subject, {}).setdefault(namespace, set()).add(new)
 
     def _forget(self, subject: Subject, namespace: str, binding: _Binding) -> None:
@@ -246,15 +265,15 @@ def _parse_binding(namespace: str, name: str, found: Obj) -> _Binding:
     return _Binding(name, namespace, role.get("kind", ""), role.get("name", ""), subjects)
 
 
-def _parse_subject(found: Obj, binding_namespace: str) -> tuple[Subject, str] | None:
+def _parse_subject(found: Obj, binding_namespace: str) -> tuple[Subject, str, str] | None:
     kind, name = found.get("kind", ""), found.get("name", "")
     if kind in ("User", "Group"):
-        return Subject(kind, name), f"{kind} {quoted(name)}"
+        return Subject(kind, name), kind, name
     namespace = found.get("namespace") or binding_namespace
     if kind != "ServiceAccount" or not namespace:
         return None
     user = f"system:serviceaccount:{namespace}:{name}"
-    return Subject("User", user), f"ServiceAccount {quoted(f'{name}/{namespace}')}"
+    return Subject("User", user), kind, f"{name}/{namespace}"
 
 
 def _missing(binding: _Binding) -> str:

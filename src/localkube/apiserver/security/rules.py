@@ -71,6 +71,18 @@ def _url_covers(owned: str, path: str) -> bool:
     return owned == path or (owned.endswith("*") and path.startswith(owned.rstrip("*")))
 
 
+def size(rule: PolicyRule) -> int:
+    """What it costs to look at the rule: its values, and the rule itself."""
+    lists = (rule.verbs, rule.groups, rule.resources, rule.names, rule.urls)
+    return 5 + sum(map(len, lists))
+
+
+def parts(rule: PolicyRule) -> int:
+    """How many rights it is: each verb on each thing."""
+    things = len(rule.groups) * len(rule.resources) * (len(rule.names) or 1) + len(rule.urls)
+    return len(rule.verbs) * things
+
+
 def uncovered(owned: Iterable[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
     """What of `wanted` is not in `owned`, as rules of one verb on one thing."""
     have = tuple(owned)

@@ -5,6 +5,7 @@ and nobody may hand out rights that they do not have themselves.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from kubeclient.objects import Obj
 from localkube.apiserver import custom, status
@@ -12,11 +13,13 @@ from localkube.apiserver.admission.policies import GROUP, POLICIES
 from localkube.apiserver.api import Api
 from localkube.apiserver.request import Request, User
 from localkube.apiserver.security.access import Access
-from localkube.apiserver.security.escalation import escalation_refusal
+from localkube.apiserver.security.escalation import RightsFromThread, escalation_refusal
 from localkube.apiserver.security.policy_params import (
     param_kind_errors,
     param_ref_errors,
 )
+from localkube.apiserver.security.rbac import GROUP as RBAC
+from localkube.apiserver.security.rbac import MASTERS
 from localkube.apiserver.security.signers import signer_refusal
 from localkube.apiserver.status import FieldError
 
@@ -30,13 +33,17 @@ def complete_cluster_wide(api: Api, new: Obj, old: Obj | None, resource: str) ->
     return step(api, new, old) if step is not None else []
 
 
-def refuse_escalation(api: Api, request: Request, new: Obj, old: Obj | None) -> None:
+async def refuse_escalation(api: Api, request: Request, new: Obj, old: Obj | None) -> None:
     """Nobody hands out rights that they do not have."""
     if request.user is None or request.access is None:
         return
-    refused = escalation_refusal(api.authorizer, request.user, request.access, new, old)
-    if refused is not None:
-        raise refused
+    if request.access.group == RBAC and MASTERS not in request.user.groups:
+        # Aside: each right of the role is compared with each rule that the user holds.
+        rights = RightsFromThread(api.authorizer, api.long_work.on_loop)
+        judge = partial(escalation_refusal, rights, request.user, request.access, new, old)
+        refused = await api.long_work.done(request.user.name, judge)
+        if refused is not None:
+            raise refused
     if request.access.group == GROUP:
         _refuse_params(api, request.user, request.access, new, old)
 

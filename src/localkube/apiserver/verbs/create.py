@@ -199,7 +199,7 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
     if attributes.is_long:
         write = write._replace(is_long=True)
     await _validate(write, obj)
-    refuse_escalation(api, write.request, obj, None)
+    await refuse_escalation(api, write.request, obj, None)
     _complete(api, obj, target)
     await api.admission.validate(attributes)
     stored = await stored_form(api, obj, kind) if converts(kind) and not dry_run else obj

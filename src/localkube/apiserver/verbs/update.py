@@ -143,7 +143,7 @@ async def _completed_and_checked(write: Write, new: Obj, old: Obj) -> tuple[Obj,
     errors = await _errors(write, new, old)
     if errors:
         raise invalid_object(kind, target.name, errors)
-    refuse_escalation(api, write.request, new, old)
+    await refuse_escalation(api, write.request, new, old)
     refuse_signers(api, write.request, new, old)
     if write.request.track_fields:
         await write.done(lambda: settle_times(old, new))

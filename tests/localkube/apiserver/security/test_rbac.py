@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from localkube.apiserver.request import User
 from localkube.apiserver.security import rbac
-from localkube.apiserver.security.access import Access, scoped
+from localkube.apiserver.security.access import Access, Verdict, scoped
 from localkube.apiserver.security.rbac import Authorizer
 from localkube.apiserver.security.rules import described, parse_rules, uncovered
 from tests.localkube.apiserver.security.security_cases import (
@@ -366,3 +366,31 @@ def test_missing_rules_are_listed_by_thing() -> None:
         '{APIGroups:[""], Resources:["pods"], ResourceNames:["a"], Verbs:["get" "list"]}',
         '{APIGroups:[""], Resources:["secrets"], ResourceNames:["a"], Verbs:["get" "list"]}',
     ]
+
+
+def test_roles_past_a_number_of_values_allow_nothing_and_others_still_do() -> None:
+    """Each verdict looks at all rules of a user: whoever writes Roles could make it take long."""
+    names = " ".join(f"n{number}" for number in range(1000))
+    large = [
+        body
+        for number in range(60)
+        for body in (
+            role("Role", f"a{number:02}", rule("get", "", "pods", names)),
+            binding("RoleBinding", f"a{number:02}", f"Role a{number:02}", "User alice"),
+        )
+    ]
+    authorizer = _authorizer(
+        *large,
+        role("Role", "late", rule("get", "", "secrets")),
+        binding("RoleBinding", "late", "Role late", "User alice"),
+        role("ClusterRole", "wide", rule("get", "", "configmaps")),
+        binding("ClusterRoleBinding", "wide", "ClusterRole wide", "User alice"),
+    )
+
+    def judged(resource: str) -> Verdict:
+        return authorizer.allowed(ALICE, Access("get", "", resource, namespace="default"))
+
+    assert len(authorizer.grants(ALICE, "default").rules) < 55
+    assert judged("configmaps").allowed
+    assert judged("secrets").allowed  # small enough for what room was left
+    assert "name more than 50000 verbs" in judged("services").reason

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bench.heavy import Heavy
-from localkube.apiserver.request import Answer, Request, Stream
+from localkube.apiserver.request import Answer, Request, Stream, User
 from localkube.apiserver.security.identities import ADMIN
 from localkube.apiserver.security.tokens import StaticTokens
 from localkube.apiserver.server import ApiServer, build
@@ -18,7 +18,7 @@ class Watched:
     def __init__(self, server: ApiServer) -> None:
         self.server = server
 
-    async def call(self, heavy: Heavy) -> tuple[int, bytes]:
+    async def call(self, heavy: Heavy, user: User = ADMIN) -> tuple[int, bytes]:
         path, _, query = heavy.path.partition("?")
         headers = {"content-type": heavy.media, "accept": heavy.accept, "user-agent": "tests"}
         request = Request(
@@ -27,7 +27,7 @@ class Watched:
             query_string=query,
             headers=headers,
             body=heavy.body,
-            user=ADMIN,
+            user=user,
         )
         reply = await self.server.app.handle(request)
         if isinstance(reply, Stream):
@@ -36,10 +36,10 @@ class Watched:
         body = reply.body
         return reply.status, body if isinstance(body, bytes) else b"".join(body)
 
-    async def watched(self, heavy: Heavy) -> tuple[int, bytes]:
+    async def watched(self, heavy: Heavy, user: User = ADMIN) -> tuple[int, bytes]:
         """The answer; fails if anything kept the loop while it was made."""
         with Watchdog().watching() as watchdog:
-            answer = await self.call(heavy)
+            answer = await self.call(heavy, user)
         assert not watchdog.stalls, "\n".join(watchdog.stalls)
         return answer
 
