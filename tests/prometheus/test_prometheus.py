@@ -48,21 +48,27 @@ VARIABLES = {
     "$datasource": "",
     **dict.fromkeys(("$namespace", "$node", "$pod", "$Hostname", "$gpu"), ".*"),
 }
-# Those of NVIDIA's dashboard 12239, in its revisions for dcgm-exporter since 2.0.
+# Of NVIDIA's dashboard 12239, by panel, as it is in the repository of dcgm-exporter (gnetId 12239).
 _OF_A_CARD = '{Hostname=~"$Hostname", gpu=~"$gpu"}'
-NVIDIAS = (
-    f"max(DCGM_FI_DEV_GPU_TEMP{_OF_A_CARD}) by (Hostname, gpu, uuid)",
-    f"avg(DCGM_FI_DEV_GPU_TEMP{_OF_A_CARD})",
-    f"max(DCGM_FI_DEV_POWER_USAGE{_OF_A_CARD}) by (Hostname, gpu, uuid)",
-    f"sum(max(DCGM_FI_DEV_POWER_USAGE{_OF_A_CARD}) by (gpu))",
-    f"max(DCGM_FI_DEV_SM_CLOCK{_OF_A_CARD} * 1000000) by (Hostname, UUID, gpu)",
-    f"max(DCGM_FI_PROF_GR_ENGINE_ACTIVE{_OF_A_CARD}) by (Hostname, gpu, GPU_I_ID, GPU_I_PROFILE)",
-    f"max(DCGM_FI_DEV_FB_USED{_OF_A_CARD}) by (Hostname, gpu, GPU_I_ID, GPU_I_PROFILE)",
-    f"DCGM_FI_DEV_GPU_UTIL{_OF_A_CARD}",
-    "DCGM_FI_DEV_FB_FREE",  # from which it takes the values of its variables
-)
-# NVML does not tell it of every card, so nobody serves it: docs/metrics.md.
-EMPTY = f"max(DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{_OF_A_CARD}) by (Hostname, gpu)"
+_INSTANCE = "by (Hostname, gpu, GPU_I_ID, GPU_I_PROFILE)"
+NVIDIAS = {
+    "GPU Temperature": f"max(DCGM_FI_DEV_GPU_TEMP{_OF_A_CARD}) by (Hostname, gpu, uuid)",
+    "GPU Avg. Temp": f"avg(DCGM_FI_DEV_GPU_TEMP{_OF_A_CARD})",
+    "GPU Power Usage": f"max(DCGM_FI_DEV_POWER_USAGE{_OF_A_CARD}) by (Hostname, gpu, uuid)",
+    "GPU Power Total": f"sum(max(DCGM_FI_DEV_POWER_USAGE{_OF_A_CARD}) by (gpu))",
+    "GPU SM Clocks": f"max(DCGM_FI_DEV_SM_CLOCK{_OF_A_CARD} * 1000000) by (Hostname, UUID, gpu)",
+    "GPU Utilization": f"max(DCGM_FI_PROF_GR_ENGINE_ACTIVE{_OF_A_CARD}) {_INSTANCE}",
+    "GPU Framebuffer Mem Used": f"max(DCGM_FI_DEV_FB_USED{_OF_A_CARD}) {_INSTANCE}",
+    # Of its older revisions.
+    "GPU Utilization before 2.0": f"DCGM_FI_DEV_GPU_UTIL{_OF_A_CARD}",
+}
+# "Tensor Core Utilization". NVML does not tell it of every card: docs/metrics.md.
+EMPTY = f"max(DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{_OF_A_CARD}) {_INSTANCE}"
+# Its variables: label_values(series, label).
+NVIDIAS_VARIABLES = {
+    "Hostname": "DCGM_FI_DEV_FB_FREE",
+    "gpu": 'DCGM_FI_DEV_FB_FREE{Hostname=~"$Hostname"}',
+}
 
 
 def program(name: str) -> str:
@@ -296,6 +302,13 @@ class Prometheus:
             found: list[Any] = document["data"]["result"]
             return found
 
+    async def label_values(self, series: str, label: str) -> list[str]:
+        """As Grafana asks for the values of a variable."""
+        asked = {"match[]": filled(series)}
+        async with self._session.get(f"/api/v1/label/{label}/values", params=asked) as answer:
+            found: list[str] = (await answer.json())["data"]
+            return found
+
     async def wait_for(self, wanted: dict[str, str]) -> None:
         """Until each expression has data. Fails with those that have none."""
         left = dict(wanted)
@@ -325,7 +338,7 @@ async def test_every_expression_has_data(tmp_path: Path) -> None:
     recorded = {rule["record"]: rule["record"] for rule in spec["groups"][0]["rules"]}
     panels = {f"{where}: {text}": text for where, text in panel_expressions()}
     alerts = {name: f'ALERTS{{alertname="{name}"}}' for name in ("GpuPodIdle", "GpuPodsWaiting")}
-    wanted = recorded | panels | alerts | {text: text for text in NVIDIAS}
+    wanted = recorded | panels | alerts | NVIDIAS
     async with contextlib.AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(Cluster(config={"pools": list(SHARED_POOLS)}))
         access = await find_access({}, kubeconfig=str(cluster.kubeconfig))
@@ -363,6 +376,12 @@ async def test_every_expression_has_data(tmp_path: Path) -> None:
         prometheus = Prometheus(session)
         await prometheus.wait_for(wanted)
         assert await prometheus.samples(EMPTY) == []
+        shown = {
+            label: await prometheus.label_values(series, label)
+            for label, series in NVIDIAS_VARIABLES.items()
+        }
+        assert len(shown["Hostname"]) == 2
+        assert shown["gpu"] == ["0"]
         held = f'DCGM_FI_DEV_FB_USED{{pod="taker",namespace="default"}} == {TAKEN_MIB}'
         await prometheus.wait_for({"what the taker holds": held})
         pods = await prometheus.samples("count by (pod) (gpupool_container_memory_request_bytes)")

@@ -7,10 +7,11 @@ What agents told counts for the same time. An agent that did not answer leaves i
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from gpupool.core.gpu import CardShare
 from gpupool.core.readings import CardReading, ContainerUse
-from gpupool.history.facts import Held, Moment, use_of
+from gpupool.history.facts import Held, Moment, Uses
 from gpupool.history.samples import Sample, together
 from gpupool.history.series import Info, Key, Kind
 from gpupool.history.store import Entry
@@ -18,6 +19,8 @@ from gpupool.history.store import Entry
 CLUSTER = Key(Kind.CLUSTER, "")
 NO_USER = "unknown"  # nobody is named as the one who made the pod
 NO_POOL = "none"
+
+_MOST_WATTS = 10_000  # of one card: what is more is a broken sensor, or a lie
 
 _Parts: TypeAlias = defaultdict[Key, list[Sample]]
 
@@ -47,15 +50,23 @@ def entries(before: Moment, after: Moment) -> dict[Key, Entry]:
     return found
 
 
+class _Looks(NamedTuple):
+    before: Moment
+    after: Moment
+    used_before: Uses
+    used_after: Uses
+
+
 def _containers(before: Moment, after: Moment, parts: _Parts, cards: _Cards) -> dict[Key, Entry]:
     """The entries of containers. `parts` and `cards` get what they add to others."""
     found: dict[Key, Entry] = {}
     by_node: defaultdict[str, list[Sample]] = defaultdict(list)
     groups: defaultdict[tuple[str, str, str], list[Sample]] = defaultdict(list)
     average = _average_units(after)
+    looks = _Looks(before, after, Uses(before.cards), Uses(after.cards))
     for held, span in _spans(before, after):
         asks = _asked(held, span, average)
-        sample, active_s = _of_container(held, (span, asks), before, after, cards)
+        sample, active_s = _of_container(held, (span, asks), looks, cards)
         key = Key(Kind.CONTAINER, f"{held.namespace}/{held.pod}/{held.container}")
         entry = Entry(sample, active_s, _info(held))
         found[key] = _joined(found[key], entry) if key in found else entry
@@ -103,7 +114,7 @@ def _spans(before: Moment, after: Moment) -> Iterator[tuple[Held, int]]:
 
 
 def _of_container(
-    held: Held, counts: tuple[int, int], before: Moment, after: Moment, cards: _Cards
+    held: Held, counts: tuple[int, int], looks: _Looks, cards: _Cards
 ) -> tuple[Sample, int | None]:
     """Its sample, and when it last used a card. `counts`: for how long it counts, and what it asks
     for. `cards` gets what it holds of each.
@@ -113,23 +124,25 @@ def _of_container(
     span, asks = counts
     samples: list[Sample] = []
     active: int | None = None
-    stays = (held.uid, held.container) in after.held
+    stays = (held.uid, held.container) in looks.after.held
     for share in held.shares:
-        given = span * share.units // max(share.card_units, 1)
+        # Whoever writes an allocation himself has no more than the card.
+        of_card = max(share.card_units, 1)
+        given = span * min(share.units, of_card) // of_card
         memory = share.memory_mib * span // 1000
-        use = use_of(after.cards.get(share.uuid), held) if stays else None
+        use = looks.used_after.of(share.uuid, held) if stays else None
         if use is None or use.sm_percent is None:
             sample = Sample(span, 0, asks, given, 0, 0, 0, memory)
         else:
             is_idle = not use.sm_percent and (use.idle_s is None or use.idle_s * 1000 >= span)
             idle = given if is_idle else 0
             used, mib_s = span * use.sm_percent // 100, (use.memory_used_mib or 0) * span // 1000
-            energy = (use.power_mw or 0) * span // 1_000_000
-            peak = _peak(use, before.cards.get(share.uuid), held)
+            energy = _joules(use.power_mw, span)
+            peak = _peak(use, looks.used_before.of(share.uuid, held))
             within = min(used, given)
             told = (given, used, idle, memory, mib_s, energy, given, within, peak)
             sample = Sample(span, 0, asks, given, *told)
-            last = _last_activity(use, after.read_at_s.get(held.node))
+            last = _last_activity(use, looks.after.read_at_s.get(held.node))
             active = last if active is None or (last is not None and last > active) else active
         samples.append(sample)
         cards[share.uuid].append(sample)
@@ -152,12 +165,11 @@ def _asked(held: Held, span: int, average: int) -> int:
     return span * held.asked_units // of_card if of_card else 0
 
 
-def _peak(use: ContainerUse, before: CardReading | None, held: Held) -> int:
+def _peak(use: ContainerUse, old: ContainerUse | None) -> int:
     """The agent's own peak covers the time between two readings, but also all time before."""
     now, peak = use.memory_used_mib or 0, use.memory_peak_mib
     if peak is None or peak <= now:
         return now
-    old = use_of(before, held)
     return now if old is not None and old.memory_peak_mib == peak else peak
 
 
@@ -200,9 +212,13 @@ def _percent(card: CardReading) -> int | None:
 def _energy(card: CardReading, old: CardReading | None, length: int) -> int:
     now = card.energy_mj
     then = None if old is None else old.energy_mj
-    if now is not None and then is not None and now >= then:
+    if now is not None and then is not None and then <= now <= then + _MOST_WATTS * length:
         return (now - then) // 1000
-    return (card.power_mw or 0) * length // 1_000_000
+    return _joules(card.power_mw, length)
+
+
+def _joules(power_mw: int | None, length: int) -> int:
+    return min(power_mw or 0, _MOST_WATTS * 1000) * length // 1_000_000
 
 
 def _info(held: Held) -> Info:
@@ -212,9 +228,14 @@ def _info(held: Held) -> Info:
         "user": held.user,
         "uid": held.uid,
         "cards": len(held.shares) or held.asked_cards,
-        "milliCards": sum([1000 * s.units // max(s.card_units, 1) for s in held.shares]),
+        "milliCards": sum([_thousandths(share) for share in held.shares]),
         "memoryMiB": sum([share.memory_mib for share in held.shares]),
     }
+
+
+def _thousandths(share: CardShare) -> int:
+    of_card = max(share.card_units, 1)
+    return 1000 * min(share.units, of_card) // of_card
 
 
 def _joined(old: Entry, new: Entry) -> Entry:

@@ -1,7 +1,7 @@
 """Facts: what the API tells of nodes and pods, as far as history needs it. Pure."""
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpupool.contract.gpu_asks import gpu_asks
@@ -26,6 +26,7 @@ POOL_LABELS = (
 USER_KEYS = (LABEL_USER, "hub.jupyter.org/username", "app.kubernetes.io/created-by")
 _ENDED = ("Succeeded", "Failed")
 _HASH = "pod-template-hash"
+_FEW = 16  # containers of one card are quickly looked through
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +147,35 @@ def _plain(text: object) -> str:
 
 def use_of(card: CardReading | None, held: Held) -> ContainerUse | None:
     """What a container does with a card."""
-    if card is None:
-        return None
-    for use in card.containers or ():
+    return None if card is None else _use_among(card.containers or (), held)
+
+
+def _use_among(uses: Iterable[ContainerUse], held: Held) -> ContainerUse | None:
+    for use in uses:
         is_pod = use.uid == held.uid if use.uid else use.namespace == held.namespace
         if is_pod and use.pod == held.pod and use.container in (held.container, ""):
             return use
     return None
+
+
+class Uses:
+    """What containers do with cards. Thousands of them on one card are not looked through for each:
+    nobody keeps an agent, or those who make pods, from naming so many."""
+
+    def __init__(self, cards: Mapping[str, CardReading]) -> None:
+        self._cards = cards
+        self._crowded: dict[str, dict[str, list[ContainerUse]]] = {}  # by card and name of the pod
+
+    def of(self, uuid: str, held: Held) -> ContainerUse | None:
+        card = self._cards.get(uuid)
+        uses = () if card is None else card.containers or ()
+        if len(uses) <= _FEW:
+            return _use_among(uses, held)
+        if uuid not in self._crowded:
+            by_pod = self._crowded[uuid] = {}
+            for use in uses:
+                by_pod.setdefault(use.pod, []).append(use)
+        return _use_among(self._crowded[uuid].get(held.pod, ()), held)
 
 
 def _ended_ms(status: Obj, ask: GpuAsk) -> int | None:

@@ -4,6 +4,7 @@ Two questions: the sums of all series of a kind over a time (`sums`), and one se
 (`points`). What nobody saw is None, never 0.
 """
 
+import contextlib
 import json
 import sqlite3
 import time
@@ -53,6 +54,20 @@ class Reader:
     def sums(
         self, kind: Kind, since_s: float, until_s: float | None = None, prefix: str = ""
     ) -> Sums:
+        with self._one_state():
+            return self._sums(kind, since_s, until_s, prefix)
+
+    @contextlib.contextmanager
+    def _one_state(self) -> Iterator[None]:
+        """All that is read within the block is of one moment: the collector goes on meanwhile."""
+        for _ in self._rows("BEGIN", ()):
+            pass
+        try:
+            yield
+        finally:
+            self._connection.rollback()
+
+    def _sums(self, kind: Kind, since_s: float, until_s: float | None, prefix: str) -> Sums:
         now_s = self._clock()
         until_s = now_s if until_s is None else until_s
         level = level_for_sum(since_s, until_s, now_s)
@@ -81,6 +96,12 @@ class Reader:
         most: int = MOST_POINTS,
     ) -> Points:
         """A series that is not known has only unknown points."""
+        with self._one_state():
+            return self._points(kind, name, since_s, until_s, most)
+
+    def _points(
+        self, kind: Kind, name: str, since_s: float, until_s: float | None, most: int
+    ) -> Points:
         now_s = self._clock()
         until_s = now_s if until_s is None else until_s
         level = level_for_chart(since_s, until_s, now_s, most)

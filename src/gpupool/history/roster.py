@@ -40,6 +40,9 @@ class Roster:
         self._gone: set[tuple[Kind, int]] = set()
         self._vacated: dict[tuple[Kind, int], int] = {}  # until when a place was another's
         self.refused = 0  # new series for which there was no place
+        self._seen: Iterable[Key] = ()
+        self._kept: dict[Kind, set[str]] = {}  # names of `_seen`, once they are needed
+        self._full: set[Kind] = set()
 
     def load(self, connection: sqlite3.Connection) -> None:
         for kind, place, *row in connection.execute(
@@ -65,14 +68,18 @@ class Roster:
         """Places that were ever given."""
         return self._next[kind]
 
-    def place(self, key: Key, now_s: int, now_seen: "Iterable[Key]") -> tuple[int, bool] | None:
-        """The place of a series, and whether it is new there. None: there is none left.
-        `now_seen`: those that must not fall out."""
+    def expect(self, seen: Iterable[Key]) -> None:
+        """Those that get places next. None of them falls out for another."""
+        self._seen, self._kept = seen, {}
+        self._full.clear()
+
+    def place(self, key: Key, now_s: int) -> tuple[int, bool] | None:
+        """The place of a series, and whether it is new there. None: there is none left."""
         found = self._places[key.kind].get(key.name)
         if found is not None:
             self._begin_by(key.kind, found, now_s)
             return found, False
-        place = self._vacant(key.kind, now_s, now_seen)
+        place = self._vacant(key.kind)
         if place is None:
             self.refused += 1
             return None
@@ -142,16 +149,23 @@ class Roster:
         self._gone.clear()
         self._dirty.clear()
 
-    def _vacant(self, kind: Kind, now_s: int, now_seen: "Iterable[Key]") -> int | None:
+    def _vacant(self, kind: Kind) -> int | None:
         if not self._free[kind] and self._next[kind] < self._most[kind]:
             self._next[kind] += 1
             return self._next[kind] - 1
-        if not self._free[kind]:
-            kept = {key.name for key in now_seen if key.kind is kind}
-            leave = (each for each in self._series[kind].values() if each.name not in kept)
-            for each in heapq.nsmallest(_BATCH, leave, key=lambda each: each.last_s):
-                self._forget(kind, each.name)
+        if not self._free[kind] and kind not in self._full:
+            self._make_room(kind)
         return self._free[kind].pop() if self._free[kind] else None
+
+    def _make_room(self, kind: Kind) -> None:
+        if kind not in self._kept:
+            self._kept[kind] = {key.name for key in self._seen if key.kind is kind}
+        kept = self._kept[kind]
+        leave = (each for each in self._series[kind].values() if each.name not in kept)
+        for each in heapq.nsmallest(_BATCH, leave, key=lambda each: each.last_s):
+            self._forget(kind, each.name)
+        if not self._free[kind]:  # not looked for again with each of thousands
+            self._full.add(kind)
 
     def _forget(self, kind: Kind, name: str) -> None:
         place = self._places[kind].pop(name)

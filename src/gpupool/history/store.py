@@ -159,8 +159,9 @@ class Store:
 
     def _placed(self, from_s: int, now_s: int, entries: Mapping[Key, Entry]) -> dict[Kind, _Placed]:
         found = {kind: _Placed([], [], []) for kind in Kind}
+        self._roster.expect(entries)
         for key, (sample, active_s, info) in entries.items():
-            placed = self._roster.place(key, from_s, entries)
+            placed = self._roster.place(key, from_s)
             if placed is not None:
                 place, is_new = placed
                 self._roster.note(key.kind, place, now_s, active_s, info)
