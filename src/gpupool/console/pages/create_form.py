@@ -1,30 +1,31 @@
-"""Create by a form: a workload with GPUs, and what fits where while the form is filled in."""
+"""Create by a form: a workload with GPUs, and what fits where while the form is filled in.
 
+Beside it stands the same as YAML, which can be changed too (`form_join.py`).
+"""
+
+import asyncio
 from collections.abc import Mapping
 
+from gpupool.console.complaints import BadManifest, complaints_of, errors_of
 from gpupool.console.fitting import Fit, fit_of, tried_pod
+from gpupool.console.form_join import LONGEST, join
+from gpupool.console.manifests import planned
+from gpupool.console.pages.create import kinds_in
 from gpupool.console.parts.action import Action, Checked, Done, Question
-from gpupool.console.parts.form import Field, FieldKind
+from gpupool.console.parts.form import Field, FieldKind, Invalid
 from gpupool.console.rights import Denied, Right
 from gpupool.console.said import said
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate
-from gpupool.console.workload_manifest import (
-    KINDS,
-    NONE,
-    SHARE,
-    WHOLE,
-    objects_of_form,
-    yaml_of_objects,
-)
+from gpupool.console.workload_manifest import KINDS, NONE, SHARE, WHOLE
 from kubeclient.errors import KubeError, Refused
 from kubeclient.objects import Obj
-from kubeclient.resources import SERVICES
 
 _MOST_REPLICAS = 10_000
 _MOST_CARDS = 64
 _UNITS = 32  # GiB of the largest card, if nobody knows
 _DRY = {"dryRun": "All"}
+_STRICT = {"fieldValidation": "Strict"}
 
 
 def _rights(_: Visit) -> tuple[Right, ...]:
@@ -38,14 +39,18 @@ async def _ask(visit: Visit) -> Question:
         title=t("Create by a form"),
         button=t("Create"),
         fields=(
-            *_program_fields(visit),
-            *await _card_fields(visit),
-            *_network_fields(t),
+            *await _fields(visit),
             Field("step", "", FieldKind.HIDDEN),
+            Field("manifest", "YAML", FieldKind.LINES, longest=LONGEST),
+            Field("seen", "", FieldKind.LINES, longest=LONGEST),
         ),
         command="kubectl apply -f FILE",
         cancel=visit.link("create", namespace=visit.namespace),
     )
+
+
+async def _fields(visit: Visit) -> tuple[Field, ...]:
+    return (*_program_fields(visit), *await _card_fields(visit), *_network_fields(visit.t))
 
 
 def _program_fields(visit: Visit) -> tuple[Field, ...]:
@@ -112,28 +117,43 @@ async def _cards(visit: Visit) -> tuple[int, list[str]]:
 
 
 async def _do(visit: Visit, values: Mapping[str, str]) -> Done | Checked:
-    t = visit.t
-    objects = objects_of_form(t, values)
+    t, fields = visit.t, await _fields(visit)
+    # In a thread: a long text takes a while, and other visitors do not wait for it.
+    found = await asyncio.to_thread(join, t, fields, values)
     if values["step"] == "preview":
-        text = yaml_of_objects(objects)
-        made = ", ".join(f"1 {each['kind']}" for each in objects)
-        words = await _fit_words(visit, objects[0])
-        return Checked(words, {"yaml": text, "made": made}, {"step": ""})
-    for query in (_DRY, {}):  # all are tried first, so that a mistake leaves nothing half made
-        for each in objects:
-            resource = KINDS.get(each["kind"], SERVICES)
-            await visit.kube.create(resource, each, query=query)
-    page = KINDS[values["kind"]].plural
+        words = await _fit_words(visit, found.manifest.workload)
+        would_be = {"made": kinds_in(found.text), "kept": found.kept}
+        shown = {**found.values, "manifest": found.text, "seen": found.text, "step": ""}
+        return Checked(words, would_be, shown)
+    named = found.values
+    try:
+        await _create(visit, found.text, named["namespace"])
+    except BadManifest as bad:
+        raise Invalid(errors_of(t, bad)) from bad
+    page = KINDS[named["kind"]].plural
     return Done(
-        visit.link(page, values["namespace"], values["name"]),
-        t("{name} is created.", name=values["name"]),
+        visit.link(page, named["namespace"], named["name"]),
+        t("{name} is created.", name=named["name"]),
     )
+
+
+async def _create(visit: Visit, text: str, namespace: str) -> None:
+    """Raises BadManifest, KubeError."""
+    plans = await planned(visit.kube, text, namespace)
+    for query in (_DRY, {}):  # all are tried first, so that a mistake leaves nothing half made
+        for plan in plans:
+            try:
+                await visit.kube.create(plan.resource, plan.obj, query={**_STRICT, **query})
+            except Refused as refused:
+                if refused.code == 401:
+                    raise
+                raise BadManifest(*complaints_of(plan.shown, plan.document, refused)) from refused
 
 
 async def _fit_words(visit: Visit, workload: Obj) -> str:
     t, template = visit.t, workload["spec"]["template"]
     try:
-        pod = await tried_pod(visit.kube, template, workload["metadata"]["namespace"])
+        pod = await tried_pod(visit.kube, template, workload["metadata"].get("namespace", ""))
         fit = fit_of(await visit.model(), pod)
     except Denied:
         return t("To see where it fits, you need the right to see all nodes and pods.")

@@ -12,7 +12,7 @@ function start(editor) {
   layer.ariaHidden = "true";
   editor.prepend(layer);
   editor.classList.add("started");
-  const wrong = new Set((editor.dataset.wrong || "").split(" ").filter(Boolean).map(Number));
+  const wrong = new Set(numbers(editor.dataset.wrong));
 
   const draw = () => {
     const texts = area.value.split("\n");
@@ -27,6 +27,11 @@ function start(editor) {
     wrong.clear(); // lines have moved
     draw();
   });
+  area.addEventListener("marks", (event) => {
+    wrong.clear();
+    numbers(event.detail).forEach((number) => wrong.add(number));
+    draw();
+  });
   area.addEventListener("scroll", () => {
     layer.scrollTop = area.scrollTop;
     layer.scrollLeft = area.scrollLeft;
@@ -35,6 +40,10 @@ function start(editor) {
   draw();
   const first = Math.min(...wrong);
   if (Number.isFinite(first)) area.scrollTop = Math.max(0, (first - 4) * 20);
+}
+
+function numbers(text) {
+  return (text || "").split(" ").filter(Boolean).map(Number);
 }
 
 // Tab indents by two spaces; Shift+Tab leaves the editor backwards, Escape and then Tab forwards.

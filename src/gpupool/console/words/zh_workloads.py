@@ -140,6 +140,13 @@ WORDS = {
     "One would go to {node}, card {cards}.": "一个容器组将调度到 {node}，GPU 卡 {cards}。",
     "One would go to {node}.": "一个容器组将调度到 {node}。",
     "Go on in the editor": "在编辑器中继续",
+    "Kept as it is typed; the form has no field for it: {fields}": (
+        "以下内容在表单中没有对应字段，按 YAML 原样保留：{fields}"
+    ),
+    "Wanted a Deployment, a StatefulSet or a Job.": "需要一个无状态、有状态或任务。",
+    "The form cannot show this: {fields}. You can go on in the editor.": (
+        "表单无法显示：{fields}。可以在编辑器中继续。"
+    ),
     "Show what it makes": "查看将要创建的内容",
     "Name the ports of the container by numbers.": "请用数字填写容器端口。",
     "A service needs a port.": "服务需要端口。",
