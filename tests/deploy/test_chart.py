@@ -304,6 +304,42 @@ def test_scrapers_find_a_port_and_nothing_else_is_opened(mode: str) -> None:
             assert (endpoint["scheme"], endpoint["honorLabels"]) == ("https", True)
 
 
+def matches(selector: Obj, labels: Obj) -> bool:
+    return all(labels.get(name) == value for name, value in selector.items())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_monitor_leads_to_a_port_on_which_a_program_has_metrics(mode: str) -> None:
+    made = [each for each in yaml.safe_load_all(rendered(mode, *MONITORING)) if each]
+    templates = [
+        each["spec"]["template"] for each in made if each["kind"] in ("DaemonSet", "Deployment")
+    ]
+
+    def listening(selector: Obj) -> list[Obj]:
+        """Named ports of the pods with these labels, and what their programs are told."""
+        chosen = [each for each in templates if matches(selector, each["metadata"]["labels"])]
+        (template,) = chosen  # of one program, and of no other
+        return [each for each in template["spec"]["containers"] if each.get("ports")]
+
+    found = set()
+    for monitor in (each for each in made if each["kind"] in ("ServiceMonitor", "PodMonitor")):
+        spec, kind = monitor["spec"], monitor["kind"]
+        selector = spec["selector"]["matchLabels"]
+        (endpoint,) = spec.get("endpoints") or spec["podMetricsEndpoints"]
+        if kind == "PodMonitor":
+            ports = {p["name"]: p["containerPort"] for c in listening(selector) for p in c["ports"]}
+            port = ports[endpoint["port"]]
+        else:
+            services = [each for each in made if each["kind"] == "Service"]
+            (service,) = (s for s in services if matches(selector, s["metadata"]["labels"]))
+            (way,) = (p for p in service["spec"]["ports"] if p["name"] == endpoint["port"])
+            selector, port = service["spec"]["selector"], way["targetPort"]
+        words = [word for each in listening(selector) for word in each["args"]]
+        assert any(re.fullmatch(rf"--.*(port=|address=.*:){port}", word) for word in words), monitor
+        found.add((kind, monitor["metadata"]["name"]))
+    assert len(found) == 4
+
+
 def ports_of(workload: Obj) -> set[int]:
     """On which its containers listen, as they are told."""
     containers = workload["spec"]["template"]["spec"]["containers"]

@@ -113,6 +113,18 @@ def test_an_agent_that_has_just_started_knows_of_no_activity() -> None:
     assert found[POD].active_s is None
 
 
+def test_an_agent_that_has_just_started_tells_of_its_own_time_only() -> None:
+    """Otherwise each restart of an agent would end the idle time of all its pods."""
+    started_s = (T + MINUTE) / 1000 - 30
+    found = entries(moment(T, HELD), moment(T + MINUTE, HELD, use=use(0, 30, started_s)))
+    sample = found[POD].sample
+    assert (sample.given, sample.told, sample.known, sample.idle) == (12_000, 6_000, 6_000, 6_000)
+    assert sample.memory_used == 27_000
+    # It has seen a kernel: that counts for all of the time.
+    worked = entries(moment(T, HELD), moment(T + MINUTE, HELD, use=use(0, 10, started_s)))
+    assert (worked[POD].sample.told, worked[POD].sample.idle) == (12_000, 0)
+
+
 def test_time_that_goes_back_counts_nothing() -> None:
     assert entries(moment(T + MINUTE, HELD), moment(T, HELD)) == {}
 

@@ -134,15 +134,17 @@ def _of_container(
         if use is None or use.sm_percent is None:
             sample = Sample(span, 0, asks, given, 0, 0, 0, memory)
         else:
-            is_idle = not use.sm_percent and (use.idle_s is None or use.idle_s * 1000 >= span)
-            idle = given if is_idle else 0
-            used, mib_s = span * use.sm_percent // 100, (use.memory_used_mib or 0) * span // 1000
-            energy = _joules(use.power_mw, span)
-            peak = _peak(use, looks.used_before.of(share.uuid, held))
-            within = min(used, given)
-            told = (given, used, idle, memory, mib_s, energy, given, within, peak)
-            sample = Sample(span, 0, asks, given, *told)
             last = _last_activity(use, looks.after.read_at_s.get(held.node))
+            told_ms = _told_ms(use, span, last)
+            known = given * told_ms // span
+            is_idle = not use.sm_percent and (use.idle_s is None or use.idle_s * 1000 >= told_ms)
+            used = told_ms * use.sm_percent // 100
+            mib_s = (use.memory_used_mib or 0) * told_ms // 1000
+            energy = _joules(use.power_mw, told_ms)
+            peak = _peak(use, looks.used_before.of(share.uuid, held))
+            idle, within = known if is_idle else 0, min(used, known)
+            told = (known, used, idle, memory, mib_s, energy, known, within, peak)
+            sample = Sample(span, 0, asks, given, *told)
             active = last if active is None or (last is not None and last > active) else active
         samples.append(sample)
         cards[share.uuid].append(sample)
@@ -171,6 +173,14 @@ def _peak(use: ContainerUse, old: ContainerUse | None) -> int:
     if peak is None or peak <= now:
         return now
     return now if old is not None and old.memory_peak_mib == peak else peak
+
+
+def _told_ms(use: ContainerUse, span: int, last: int | None) -> int:
+    """Of how much of a stretch an agent tells. One that has just begun to watch, and has seen no
+    kernel, knows nothing of the time before."""
+    if use.sm_percent or use.idle_s is None or last is not None:
+        return span
+    return min(span, int(use.idle_s * 1000))
 
 
 def _last_activity(use: ContainerUse, read_at_s: float | None) -> int | None:
