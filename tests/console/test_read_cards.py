@@ -8,6 +8,7 @@ import pytest
 
 from gpupool.console import read_cards
 from gpupool.console.read_cards import READINGS, ReadCards
+from gpupool.console.sight import Sight
 from gpupool.core.readings import CardReading, NodeReadings
 from gpupool.readings import Readings
 
@@ -19,10 +20,12 @@ class Agents:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.namespace = ""
         self.may_answer = asyncio.Event()
 
-    async def read(self, _: object, nodes: frozenset[str]) -> Readings:
+    async def read(self, _: object, nodes: frozenset[str], namespace: str) -> Readings:
         self.asked += 1
+        self.namespace = namespace
         await self.may_answer.wait()
         return Readings(
             {name: NodeReadings(name, 0, (CardReading("GPU-0", 7),)) for name in nodes}, {}
@@ -90,5 +93,21 @@ def test_an_end_while_agents_are_asked_leaves_nothing_running(
         await cards.of(NODE)
         await cards.end()
         assert not cards._asking
+
+    run(monkeypatch, story)
+
+
+def test_agents_are_asked_where_the_console_was_told_that_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(agents: Agents, cards: ReadCards, said: list[str], now: list[float]) -> None:
+        agents.may_answer.set()
+        await cards.of(NODE)
+        await settled(cards)
+        assert agents.namespace == "kube-system"
+        sight = Sight(None, None, lambda: 0.0, agents="gpus")  # type: ignore[arg-type]
+        await sight.cards.of(NODE)
+        await settled(sight.cards)
+        assert agents.namespace == "gpus"
 
     run(monkeypatch, story)

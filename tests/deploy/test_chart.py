@@ -361,6 +361,18 @@ def test_programs_that_share_the_network_of_a_node_have_different_ports(mode: st
     assert sum(map(len, by_name.values())) == len(set.union(*by_name.values())), by_name
 
 
+def test_programs_that_ask_agents_know_the_namespace_of_the_release() -> None:
+    where = ("template", "gpupool", str(CHART), "--namespace", "gpus")
+    text = helm(*where, "--set", "history.enabled=true").stdout
+    made = [each for each in yaml.safe_load_all(text) if each and each["kind"] == "Deployment"]
+    arguments = {
+        each["metadata"]["name"]: each["spec"]["template"]["spec"]["containers"][0]["args"]
+        for each in made
+    }
+    for name in ("gpupool-console", "gpupool-history"):
+        assert "--agents=gpus" in arguments[name]
+
+
 def test_a_pod_monitor_without_a_token_is_refused() -> None:
     flags = ("--set", "monitoring.enabled=true,monitoring.podMonitor.enabled=true")
     done = helm("template", "gpupool", str(CHART), *flags)

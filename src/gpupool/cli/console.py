@@ -8,6 +8,7 @@ import click
 
 from gpupool.cli.browser import from_elsewhere
 from gpupool.cli.example_files import known_examples
+from gpupool.cli.known_names import namespaces
 from gpupool.cli.numbers import Whole
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import default_kubeconfig, run_with_access
@@ -29,8 +30,16 @@ _DEFAULT_PORT = 8080
     show_default=True,
     help="Port on 127.0.0.1; 0: any free one.",
 )
+@click.option(
+    "--agents",
+    default="kube-system",
+    show_default=True,
+    metavar="NAMESPACE",
+    shell_complete=namespaces,
+    help="Where the agents and the collector run, which are asked what cards do and did.",
+)
 @access_options
-def command(port: int, **where: str) -> None:
+def command(port: int, agents: str, **where: str) -> None:
     """Show the cluster and its GPUs in a browser, until stopped.
 
     It has no rights of its own: it sees and does what you may. The address that it prints contains
@@ -50,7 +59,6 @@ def command(port: int, **where: str) -> None:
     from gpupool.cli.console_platform import machines, platform
     from gpupool.cli.history_of import history_of
     from gpupool.console.run import ConsoleSettings, by_token, run_console
-    from gpupool.contract.names import AGENT_NAMESPACE
     from kubeclient.credentials import is_pod
 
     serves_others = not where.get("kubeconfig") and is_pod(os.environ)
@@ -72,7 +80,9 @@ def command(port: int, **where: str) -> None:
 
     async def work(kube: "Kube", access: "Access") -> None:
         with_past = replace(
-            settings, history_of=lambda visitor: history_of(visitor, access.url, AGENT_NAMESPACE)
+            settings,
+            history_of=lambda visitor: history_of(visitor, access.url, agents),
+            agents=agents,
         )
         # An error in the terminal is better than one on every page.
         await kube.page("/version")

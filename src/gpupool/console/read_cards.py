@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from gpupool.contract.names import AGENT_NAMESPACE
 from gpupool.core.readings import CardReading
 from gpupool.readings import Readings, read_nodes
 from kubeclient.client import Kube
@@ -26,6 +27,7 @@ class ReadCards:
     kube: Kube
     clock: Callable[[], float]
     changed: Callable[[str], None]  # called with READINGS when readings have come late
+    agents: str = AGENT_NAMESPACE  # their namespace
     _known: dict[Nodes, tuple[Readings, float]] = field(default_factory=dict)  # and when
     _asking: dict[Nodes, asyncio.Task[None]] = field(default_factory=dict)
 
@@ -49,7 +51,7 @@ class ReadCards:
     async def _read(self, asked: Nodes) -> None:
         began = self.clock()
         try:
-            self._known[asked] = (await read_nodes(self.kube, asked), self.clock())
+            self._known[asked] = (await read_nodes(self.kube, asked, self.agents), self.clock())
         finally:
             del self._asking[asked]
         if self.clock() - began > _WITHIN_S:

@@ -11,6 +11,7 @@ from gpupool.console.platform import Platform
 from gpupool.console.server import Console
 from gpupool.console.sight import HistoryOf
 from gpupool.console.sign_in import AsUser, SignInMethods
+from gpupool.contract.names import AGENT_NAMESPACE
 from gpupool.health import LOOPBACK, Address, serving
 from kubeclient.access import Access
 from kubeclient.client import Kube
@@ -26,6 +27,7 @@ class ConsoleSettings:
     machines: tuple[MachineType, ...] = ()  # that node pools can be made of
     platform: Platform | None = None  # the owner's clusters; None: the console serves others
     history_of: HistoryOf | None = None  # where the past is
+    agents: str = AGENT_NAMESPACE  # their namespace
 
 
 def by_token(access: Access) -> AsUser:
@@ -51,7 +53,9 @@ async def run_console(
 ) -> None:
     """Serves until cancelled. `ready` is called with the port. Raises CannotListen."""
     clock = asyncio.get_running_loop().time
-    methods = SignInMethods(clock, settings.key, owner, as_user, settings.history_of)
+    methods = SignInMethods(
+        clock, settings.key, owner, as_user, settings.history_of, settings.agents
+    )
     console = Console(
         methods,
         new_model,

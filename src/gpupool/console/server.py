@@ -59,7 +59,7 @@ class Console:
         self._methods = methods
         self._cluster = cluster
         self.sessions = Sessions(methods.clock)
-        self._sights = Sights(new_model, methods.clock, methods.history_of)
+        self._sights = Sights(new_model, methods.clock, methods.history_of, methods.agents)
         self._own = (
             OwnClusters(platform, cluster, self._sights, methods.clock)
             if platform is not None and methods.as_user is None

@@ -13,6 +13,7 @@ from gpupool.console.read_cards import ReadCards
 from gpupool.console.rights import Denied, Right, Rights
 from gpupool.console.watches import Watch, Watches, What
 from gpupool.console.words import word
+from gpupool.contract.names import AGENT_NAMESPACE
 from gpupool.history.database import NoHistory
 from gpupool.history.pages import History
 from gpupool.history.reader import Points
@@ -33,6 +34,7 @@ class Sight:
     new_model: NewModel
     clock: Callable[[], float]
     history_of: HistoryOf | None = None
+    agents: str = AGENT_NAMESPACE  # the namespace of the agents
     watches: Watches = field(init=False)
     rights: Rights = field(init=False)
     cards: ReadCards = field(init=False)
@@ -45,7 +47,7 @@ class Sight:
     def __post_init__(self) -> None:
         self.watches = Watches(self.kube, self.clock)
         self.rights = Rights(self.kube, self.clock)
-        self.cards = ReadCards(self.kube, self.clock, self.watches.say)
+        self.cards = ReadCards(self.kube, self.clock, self.watches.say, self.agents)
 
     async def watch(self, what: What) -> Watch:
         """Raises Denied, NotRead, SignedOut, KubeError."""
@@ -115,6 +117,7 @@ class Sights:
     new_model: NewModel
     clock: Callable[[], float]
     history_of: HistoryOf | None = None
+    agents: str = AGENT_NAMESPACE
     _open: dict[str, tuple[Sight, int]] = field(default_factory=dict)
 
     def open(self, whose: str, kube: Kube) -> Sight:
@@ -123,7 +126,7 @@ class Sights:
         return sight
 
     def _new(self, kube: Kube) -> Sight:
-        return Sight(kube, self.new_model, self.clock, self.history_of)
+        return Sight(kube, self.new_model, self.clock, self.history_of, self.agents)
 
     def say(self, topic: str) -> None:
         """Pages of all visitors that show it are made again."""

@@ -10,6 +10,7 @@ from gpupool.console.rights import Right, Rights, SignedOut
 from gpupool.console.sessions import Sessions, is_key
 from gpupool.console.sight import HistoryOf, Sights
 from gpupool.console.words import word
+from gpupool.contract.names import AGENT_NAMESPACE
 from kubeclient.client import Kube
 from kubeclient.resources import PODS
 
@@ -24,6 +25,7 @@ class SignInMethods:
     owner: Kube | None = None
     as_user: AsUser | None = None
     history_of: HistoryOf | None = None  # the past, for whoever has signed in
+    agents: str = AGENT_NAMESPACE  # where the agents are asked
 
 
 class NotSignedIn(Exception):
