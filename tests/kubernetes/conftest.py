@@ -146,8 +146,10 @@ def labelled(kubectl: Kubectl) -> list[str]:
 
 
 def registered(kubectl: Kubectl) -> bool:
-    kinds = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-    return all("gpupool-admission" in kubectl.names(kind) for kind in kinds)
+    """Whether admission has filled in its configurations: the chart makes them empty."""
+    kinds = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
+    names = ("gpupool-admission", "-o", "jsonpath={.webhooks[*].name}")
+    return all(".gpupool.io" in kubectl.run("get", kind, *names).out for kind in kinds)
 
 
 def allocatable(kubectl: Kubectl, node: str) -> dict[str, str]:

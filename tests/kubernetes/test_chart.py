@@ -129,7 +129,10 @@ def assert_readings_are_shown(kubernetes: Kubernetes) -> None:
     assert (done.exit_code, done.stderr) == (0, "")
     [card] = json.loads(done.stdout)["items"]
     assert (card["memoryUsedMiB"], card["memoryFreeMiB"]) == (0, 16130)
-    assert (card["temperatureCelsius"], card["usedBy"]) == (34, [])
+    assert card["temperatureCelsius"] == 34
+    [user] = card["usedBy"]
+    assert (user["pod"], user["memoryUsedMiB"], user["memoryLimitMiB"]) == ("share", 0, 3226)
+    assert user["isolation"] == "limiter"
 
 
 def assert_nothing_is_left(admin: Kubectl) -> None:

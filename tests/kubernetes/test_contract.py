@@ -73,10 +73,13 @@ def test_the_allocation_of_the_binding_reaches_the_container(kubectl: Kubectl) -
 def test_a_pod_that_missed_admission_sees_no_card(kubectl: Kubectl, gpupool: Installation) -> None:
     """As if somebody had bound it by hand while the webhooks were not registered."""
     gpupool.kill("admission")
-    both = "mutatingwebhookconfiguration,validatingwebhookconfiguration"
-    kubectl("delete", both, "gpupool-admission")
+    for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
+        # Not deleted: admission fills them in again, and may not create any.
+        kubectl("patch", kind, "gpupool-admission", "--type=merge", '-p={"webhooks": null}')
+    stray = kubectl.write("stray.json", gpu_pod("stray", RESOURCE_GPU_MEM, 1, nodeName=SHARED))
     try:
-        kubectl.apply(gpu_pod("stray", RESOURCE_GPU_MEM, 1, nodeName=SHARED))
+        # The API server goes on asking for some moments.
+        eventually(lambda: kubectl.run("apply", "-f", stray).code == 0, LONGEST_S)
     finally:
         gpupool.start("admission")
         eventually(lambda: registered(kubectl), LONGEST_S)

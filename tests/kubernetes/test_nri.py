@@ -68,24 +68,49 @@ def test_every_container_sees_its_own_card_and_limit(
         eventually(lambda: not mismatches(kubectl, pod), LONGEST_S)  # noqa: B023
 
 
-def test_without_the_agent_no_container_starts_and_it_says_why(
-    gpupool: Installation, kubectl: Kubectl
-) -> None:
-    pod = telling("again", 3)
+def ends_when_told(name: str, units: int) -> Obj:
+    """It ends when there is a file /end, and starts again."""
+    pod = telling(name, units)
     command = pod["spec"]["containers"][0]["command"]
     command[-1] = command[-1].replace(
         "exec sleep 2147483647", "until [ -e /end ]; do sleep 1; done"
     )
-    kubectl.apply(pod)
+    return pod
+
+
+def test_without_the_agent_no_container_starts_again(
+    gpupool: Installation, kubectl: Kubectl
+) -> None:
+    """The kubelet asks the device plugin before each start."""
+    kubectl.apply(ends_when_told("again", 3))
     running(kubectl, "again")
     gpupool.kill(AGENT)
-    # The kubelet starts a container again without asking the device plugin again.
     kubectl("exec", "again", "--", "touch", "/end")
-    words = eventually(lambda: words_of_the_last_start(kubectl, "again"), LONGEST_S)
-    assert HELD_BACK in words
+    waiting = (".status.containerStatuses[0].state.waiting.reason", "pod", "again")
+    eventually(lambda: kubectl.field(*waiting) == "CreateContainerConfigError", LONGEST_S)
     gpupool.start(AGENT)
     eventually(lambda: is_ready(kubectl.json("get", "pod", "again")), LONGEST_S)
     assert mismatches(kubectl, kubectl.json("get", "pod", "again")) == []
+
+
+def test_while_the_runtime_does_not_ask_the_agent_no_container_starts_and_it_says_why(
+    gpupool: Installation, kubectl: Kubectl, kubernetes: Kubernetes
+) -> None:
+    kubectl.apply(ends_when_told("held", 3))
+    running(kubectl, "held")
+    gpupool.kill(AGENT)
+    (node,) = kubernetes.nodes
+    away = node.nri.rename(node.nri.with_suffix(".away"))
+    try:
+        node.nri.touch()  # there, and nobody answers
+        gpupool.start(AGENT)
+        kubectl("exec", "held", "--", "touch", "/end")
+        words = eventually(lambda: words_of_the_last_start(kubectl, "held"), LONGEST_S)
+        assert HELD_BACK in words
+    finally:
+        away.rename(node.nri)
+    eventually(lambda: is_ready(kubectl.json("get", "pod", "held")), LONGEST_S)
+    assert mismatches(kubectl, kubectl.json("get", "pod", "held")) == []
 
 
 def words_of_the_last_start(kubectl: Kubectl, name: str) -> str:
@@ -101,7 +126,10 @@ def test_a_running_container_is_not_touched_when_the_agent_restarts(
     kubectl.apply(telling("steady", 2))
     before = running(kubectl, "steady")
     gpupool.kill(AGENT)
+    # A kubelet rejects a pod for good that comes while the agent is away.
+    eventually(lambda: units(kubectl) == "0", LONGEST_S)
     gpupool.start(AGENT)
+    eventually(lambda: units(kubectl) == str(4 * UNITS_PER_CARD), LONGEST_S)
     kubectl.apply(telling("next", 2))
     assert mismatches(kubectl, running(kubectl, "next")) == []
     after = kubectl.json("get", "pod", "steady")

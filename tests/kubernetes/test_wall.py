@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpupool.cli.main import gpupool as command
-from gpupool.contract.names import RESOURCE_GPU_MEM
+from gpupool.contract.names import LABEL_ISOLATION, RESOURCE_GPU_MEM
 from gpupool.hardware.simdriver_state import opened
 from kubeclient.objects import Obj
 from testbed.build import BuildError
@@ -73,13 +73,14 @@ def gpupool(kubernetes: Kubernetes, admin: Kubectl) -> Iterator[Installation]:
     with Installation(kubernetes, cards, injection={NODE: NRI}) as installed:
         admin("label", "node", "--all", "cgpu=true", "cgpu.disable.isolation=false")
         eventually(lambda: registered(admin), LONGEST_S)
-        units = str(CARDS * UNITS_PER_CARD)
-        eventually(lambda: allocatable(admin, NODE).get(RESOURCE_GPU_MEM) == units, LONGEST_S)
-        eventually(
-            lambda: admin.field(".metadata.labels.gpupool\\.io/wall", "node", NODE) == "driver",
-            LONGEST_S,
-        )
+        eventually(lambda: units(admin) == CARDS * UNITS_PER_CARD, LONGEST_S)
+        held_by_driver = ("nodes", "-l", f"{LABEL_ISOLATION}=driver")
+        eventually(lambda: admin.names(*held_by_driver) == [NODE], LONGEST_S)
         yield installed
+
+
+def units(kubectl: Kubectl) -> int:
+    return int(allocatable(kubectl, NODE).get(RESOURCE_GPU_MEM, 0))
 
 
 def greedy(name: str, units: int) -> Obj:
@@ -150,16 +151,19 @@ def test_a_resize_moves_the_wall_and_an_agent_that_restarts_leaves_it(
     kubectl.apply(pod)
     kubectl.wait("condition=Ready", "pod/resized", within_s=LONGEST_S)
     assert [mib(4)] in limits(gpupool).values()
-    for units in (6, 1):
-        words = ["resize", "resized", "--gpu-mem", str(units), "--namespace", kubectl.namespace]
+    for wanted in (6, 1):
+        words = ["resize", "resized", "--gpu-mem", str(wanted), "--namespace", kubectl.namespace]
         where = ["--kubeconfig", str(kubeconfig), "--timeout", "120"]
         done = CliRunner().invoke(command, [*words, *where])
         assert done.exit_code == 0, done.output
-        eventually(lambda u=units: [mib(u)] in limits(gpupool).values(), LONGEST_S)  # type: ignore[misc]
+        eventually(lambda u=wanted: [mib(u)] in limits(gpupool).values(), LONGEST_S)  # type: ignore[misc]
     before = limits(gpupool)
     gpupool.kill(AGENT)
     assert limits(gpupool) == before
+    # A kubelet rejects a pod for good that comes while the agent is away.
+    eventually(lambda: units(kubectl) == 0, LONGEST_S)
     gpupool.start(AGENT)
+    eventually(lambda: units(kubectl) == CARDS * UNITS_PER_CARD, LONGEST_S)
     kubectl.apply(gpu_pod("next", RESOURCE_GPU_MEM, 5))
     kubectl.wait("condition=Ready", "pod/next", within_s=LONGEST_S)
     assert before.items() <= limits(gpupool).items()
