@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.cli.output.text import width_of
+from gpupool.cli.output.layout import Layout
+from gpupool.cli.output.text import table_lines, width_of
 from gpupool.cli.top_rows import (
     CARDS,
     COLUMNS,
@@ -190,6 +191,33 @@ async def test_the_live_screen_begins_with_the_filter_of_the_command() -> None:
         assert [row.name for row in lines.rows] == ["p4", *(f"p4{n}" for n in range(10))]
         await pilot.press("escape")
         assert len(lines.rows) == 50
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_use_and_memory_fit_into_80_columns(view: str) -> None:
+    long = [
+        row._replace(name=f"a-name-as-long-as-they-are-{row.name}", node=f"cn-x.{row.node * 9}")
+        for row in rows_of(now(3), view)
+    ]
+    lines = table_lines(table_of(view, long), Layout(80, live=True))
+    assert all(width_of(line) <= 80 for line in lines)
+    assert {"UTIL", "MEMORY"} <= set(lines[0].split())
+
+
+async def test_a_pod_that_does_nothing_has_a_colour() -> None:
+    pytest.importorskip("textual")
+    from gpupool.cli.top_screen import Choice, Lines, TopScreen
+
+    screen = TopScreen(Feed(), Past(), Choice(PODS))  # type: ignore[arg-type]
+    async with screen.run_test(size=(120, 80)) as pilot:
+        await pilot.pause()
+        lines = screen.query_one(Lines)
+        colours = {
+            row.name: str(next(iter(lines.render_line(at + 1))).style)
+            for at, row in enumerate(lines.rows)
+        }
+    assert "yellow" in colours["p0"]
+    assert "yellow" not in colours["p9"]
 
 
 async def test_a_line_that_changes_is_drawn_anew() -> None:

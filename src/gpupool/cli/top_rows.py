@@ -14,6 +14,7 @@ from gpupool.history.samples import Sample
 NODES, CARDS, PODS = "nodes", "cards", "pods"
 VIEWS = (NODES, CARDS, PODS)
 _BAR = 10
+_READABLE = 18  # of a name: bars of use and memory fit beside it into 80 columns
 _UNREAD = CardReading("")
 
 
@@ -212,7 +213,7 @@ def spark(values: Sequence[float | None], width: int = 60) -> str:
     )
 
 
-def _tone(row: Row) -> Tone:
+def tone_of(row: Row) -> Tone:
     if row.percent is None:
         return Tone.FAINT
     return Tone.CAUTION if row.percent < 1 and row.given else Tone.PLAIN
@@ -227,7 +228,7 @@ def _util(row: Row) -> str:
 def _memory(row: Row) -> str:
     total = f"{row.total_mib / 1024:.1f}GiB"
     if row.used_mib is None:
-        return f"{bar(None)} unknown of {total}"
+        return f"{bar(None)} unknown"
     part = row.used_mib / row.total_mib if row.total_mib else 0.0
     return f"{bar(part)} {row.used_mib / 1024:.1f} of {total}"
 
@@ -239,7 +240,7 @@ def _idle(row: Row) -> str:
 
 
 _COMMON: tuple[Column[Row], ...] = (
-    Column("UTIL", _util, tone=_tone),
+    Column("UTIL", _util, tone=tone_of),
     Column("MEMORY", _memory, rank=1),
     Column(
         "POWER", lambda row: "" if row.watts is None else f"{row.watts:.0f}W", right=True, rank=3
@@ -247,14 +248,14 @@ _COMMON: tuple[Column[Row], ...] = (
 )
 COLUMNS: Mapping[str, Sequence[Column[Row]]] = {
     NODES: (
-        Column("NODE", lambda row: row.name, shorten=Shorten.MIDDLE, readable=40),
+        Column("NODE", lambda row: row.name, shorten=Shorten.MIDDLE, readable=_READABLE),
         Column("POOL", lambda row: row.what, shorten=Shorten.END, rank=4),
         Column("GIVEN", lambda row: f"{row.given:.1f}/{row.cards}", right=True),
         *_COMMON,
         Column("HEALTH", lambda row: row.state, rank=2),
     ),
     CARDS: (
-        Column("NODE", lambda row: row.node, shorten=Shorten.MIDDLE, readable=40),
+        Column("NODE", lambda row: row.node, shorten=Shorten.MIDDLE, readable=_READABLE),
         Column("CARD", lambda row: str(row.card), right=True),
         Column("MODEL", lambda row: row.what, shorten=Shorten.END, rank=4),
         Column("GIVEN", lambda row: f"{row.given:.0%}", right=True),
@@ -263,7 +264,7 @@ COLUMNS: Mapping[str, Sequence[Column[Row]]] = {
     ),
     PODS: (
         Column("NAMESPACE", lambda row: row.namespace, shorten=Shorten.MIDDLE, rank=3),
-        Column("POD", lambda row: row.name, shorten=Shorten.MIDDLE, readable=40),
+        Column("POD", lambda row: row.name, shorten=Shorten.MIDDLE, readable=_READABLE),
         Column("GPUS", lambda row: f"{row.given:.2g}", right=True),
         *_COMMON,
         Column("IDLE", _idle, right=True, rank=2),

@@ -36,6 +36,7 @@ from gpupool.cli.top_rows import (
     rows_of,
     spark,
     table_of,
+    tone_of,
 )
 from gpupool.history.database import NoHistory
 from gpupool.history.series import Kind
@@ -110,7 +111,7 @@ class Lines(ScrollView, can_focus=True):
         lines = self._texts()
         text = lines[y] if y < len(lines) else ""
         style = Style(reverse=True) if at == self.selected else Style()
-        style += _STYLES.get(COLUMNS[self.view][2].tone(self.rows[at]), Style())
+        style += _STYLES.get(tone_of(self.rows[at]), Style())
         shown = shortened(clean(text), width, COLUMNS[self.view][0].shorten)
         return Strip([Segment(shown + " " * (width - width_of(shown)), style)], width)
 
@@ -138,7 +139,7 @@ class TopScreen(App[None]):
         Binding("2", "view('cards')", "Cards"),
         Binding("3", "view('pods')", "Pods"),
         Binding("s", "sort", "Sort"),
-        Binding("r", "backwards", "Reverse"),
+        Binding("r", "backwards", "Flip"),
         Binding("slash", "filter", "Filter"),
         Binding("c", "cordon", "Cordon"),
         Binding("z", "resize", "Resize"),
@@ -164,7 +165,7 @@ class TopScreen(App[None]):
         yield Input(self._text, placeholder="words that names contain; Enter", id="filter")
         yield Lines()
         yield Static(id="detail", markup=False)
-        yield Footer()
+        yield Footer(compact=True)
 
     async def on_mount(self) -> None:
         self.set_interval(_EVERY_S, self.update)
