@@ -91,6 +91,10 @@ def stage(home: Path) -> Iterator[Stage]:
     config.write_text(yaml.safe_dump({**head, "pools": list(POOLS)}), encoding="utf-8")
     _gpupool(home, "up", "--name", NAME, "--config", str(config), "--port", "0")
     try:
+        # Its past is written while it is stopped: a running cluster keeps the last hours in memory.
+        _gpupool(home, "down", "--name", NAME)
+        _remember(_found(home))
+        _gpupool(home, "up", "--name", NAME)
         found = _found(home)
         _fill(found)
         yield found
@@ -150,7 +154,6 @@ def _fill(found: Stage) -> None:
     for path, obj in objects.everything():
         found.makes(path, obj)
     eventually(lambda: _is_set(found), within_s=240)
-    _remember(found)
 
 
 def nodes_of(found: Stage, pool: str) -> list[str]:
@@ -186,8 +189,7 @@ def _has_settled(pod: Obj) -> bool:
 
 
 def _remember(found: Stage) -> None:
-    """A past of a day, for the cluster and the container whose page has a picture. It goes into the
-    file beside what the cluster itself writes there, so that charts are not empty."""
+    """A past of a day, for the cluster and the container whose page has a picture."""
     now = int(time.time() * 1000) // _MINUTE_MS * _MINUTE_MS
     keys = (Key(Kind.CLUSTER, ""), Key(Kind.CONTAINER, objects.SEEN_CONTAINER))
     with Store(found.directory / FILE) as store:

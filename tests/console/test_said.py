@@ -8,7 +8,7 @@ from importlib import resources
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.console.said import said
+from gpupool.console.said import said, shortly
 from gpupool.console.words import CHINESE, ENGLISH, translator
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
@@ -45,8 +45,19 @@ def english_left(text: str) -> list[str]:
     return re.findall(r"[A-Za-z]{2,}", NAMES.sub(" ", text))
 
 
-def test_english_stays_as_it_was_said() -> None:
-    assert tuple(said(translator(ENGLISH), each) for each in SAID) == SAID
+def test_english_stays_as_it_was_said_but_for_units() -> None:
+    *same, message, card = (said(translator(ENGLISH), each) for each in SAID)
+    assert tuple(same) == SAID[:4]
+    assert message.endswith("None of 8 cards has 6 GiB free, the best has 4 GiB.")
+    assert card == SAID[5].replace("15 units free, 7 wanted", "15 GiB free, 7 GiB wanted")
+
+
+def test_a_list_has_room_for_what_is_missing_only() -> None:
+    english = translator(ENGLISH)
+    assert shortly(english, SAID[4]) == "None of 8 cards has 6 GiB free, the best has 4 GiB."
+    without_cards = SAID[4].partition(" GPUs: ")[0]
+    assert shortly(english, without_cards) == without_cards.partition(" preemption: ")[0]
+    assert shortly(english, "") == ""
 
 
 def test_chinese_keeps_names_and_numbers() -> None:

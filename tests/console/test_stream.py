@@ -4,8 +4,9 @@ import asyncio
 from typing import Any, cast
 
 import pytest
+from aiohttp import web
 
-from gpupool.console.stream import _has_changed
+from gpupool.console.stream import _has_changed, follow
 
 
 class Watches:
@@ -55,3 +56,15 @@ def test_a_page_that_is_looked_at_is_quiet_for_a_while() -> None:
     session = Session()
     assert not asked(Transport(), session)
     assert session.sight.watches.waited_s == 15
+
+
+async def test_a_page_that_was_left_at_once_is_no_mistake_of_the_console(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def is_gone(*_: object) -> None:
+        raise ConnectionResetError
+
+    monkeypatch.setattr(web.StreamResponse, "prepare", is_gone)
+    anything = cast("Any", None)
+    answer = await follow(anything, anything, anything, lambda: 0.0)
+    assert not answer.prepared

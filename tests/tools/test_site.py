@@ -26,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("README.md", "index.md"),
         ("docs/agent.md", "agent.md"),
         ("docs/decisions", "decisions/index.md"),
-        ("docs/console.png", "console.png"),
+        ("docs/pictures/map.webp", "pictures/map.webp"),
         ("examples/notebook.yaml", "files/examples/notebook.yaml.md"),
         ("bench/README.md", "files/bench/README.md"),
     ],
@@ -42,9 +42,9 @@ def test_a_page_knows_its_file() -> None:
 
 
 def test_links_are_those_of_the_site() -> None:
-    text = "[a](docs/agent.md#audit) [b](examples/notebook.yaml) ![c](docs/console.png)"
+    text = "[a](docs/agent.md#audit) [b](examples/notebook.yaml) ![c](docs/pictures/map.webp)"
     assert rewritten(text, "README.md") == (
-        "[a](agent.md#audit) [b](files/examples/notebook.yaml.md) ![c](console.png)"
+        "[a](agent.md#audit) [b](files/examples/notebook.yaml.md) ![c](pictures/map.webp)"
     )
     assert rewritten("[r](../README.md)", "docs/agent.md") == "[r](index.md)"
     assert rewritten("[w](https://semver.org/)", "README.md") == "[w](https://semver.org/)"

@@ -5,6 +5,7 @@ made again for a browser that has it open, or shown as a dialogue.
 """
 
 import datetime
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,13 +14,14 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gpupool.console.glossary import HEALTH, ISOLATION, WALLS
-from gpupool.console.said import said
+from gpupool.console.said import said, shortly
 from gpupool.console.words import CHINESE, ENGLISH, Translate, word
 from kubeclient.times import seconds_of
 
 THEMES = ("auto", "light", "dark")
 _STEPS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 _CONDITIONS = {"True": word("yes"), "False": word("no"), "Unknown": word("not known")}
+_LONGEST_WORD, _BREAKS = 24, re.compile(r"[\s-]")
 _SHORT = 120.0  # seconds: below, an age is shown in them
 
 
@@ -70,8 +72,9 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     made.globals.update(health=HEALTH, isolation=ISOLATION, walls=WALLS, said=said)
-    made.globals.update(condition_word=condition_word)
+    made.globals.update(condition_word=condition_word, shortly=shortly)
     made.filters["age"] = age
+    made.filters["is_short"] = is_short
     made.filters["exact"] = exact
     made.filters["middle"] = middle
     made.filters["with_query"] = with_query
@@ -113,6 +116,11 @@ def middle(text: str, most: int = 48) -> str:
         return text
     half = (most - 1) // 2
     return f"{text[:half]}…{text[-half:]}"
+
+
+def is_short(text: str) -> bool:
+    """No word of it needs to be broken, however small the column."""
+    return all(len(word) <= _LONGEST_WORD for word in _BREAKS.split(text))
 
 
 def with_query(address: str, **changes: str) -> str:

@@ -27,6 +27,15 @@ def said(t: Translate, text: str) -> str:
     return _said(t, text, FORMS, _DEEPEST) if len(text) <= _LONGEST else text
 
 
+def shortly(t: Translate, text: str) -> str:
+    """What a waiting pod lacks, out of a message of the scheduler: the cards, else why no node will
+    do. What it says of preemption is for those who read all of it."""
+    _, is_about_cards, cards = text.rpartition("GPUs: ")
+    if is_about_cards:
+        return said(t, f"GPUs: {cards}")
+    return said(t, text.partition(" preemption: ")[0])
+
+
 def said_cell(t: Translate, text: str) -> Text:
     """The same in a column of a table."""
     words = said(t, text)

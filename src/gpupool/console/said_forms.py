@@ -168,6 +168,8 @@ _RESIZES = (
         "quota {name} of namespace {selector} has {all} units of gpu-mem; others have {others}, "
         "so this pod can have {most}, not {units}"
     ),
+    word("container {name}: {units} units ({selector}) -> {count} units ({command})"),
+    word("it has just that"),
     word("its node is not there"),
     word("it has no share of a card"),
 )

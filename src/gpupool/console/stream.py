@@ -33,8 +33,8 @@ async def follow(
     request: web.Request, session: Session, make: Make, clock: Callable[[], float]
 ) -> web.StreamResponse:
     answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-    await answer.prepare(request)
     try:
+        await answer.prepare(request)
         await _send_changes(request, answer, session, make, clock)
     except SignedOut:
         await answer.write(event("signed-out", ""))

@@ -18,7 +18,7 @@ from gpupool.console.words import Translate
 from gpupool.history.series import Kind
 from kubeclient.resources import EVENTS, NODES, PODS
 
-_MOST_WAITING = 8
+_MOST_WAITING = 5
 _MOST_EVENTS = 8
 _MOST_NODES = 8  # with their cards
 

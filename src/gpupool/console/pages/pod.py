@@ -51,7 +51,7 @@ async def _show(visit: Visit) -> Shown:
         sentence=pod_sentence(t, row, why),
         crumbs=pod_crumbs(visit),
         actions=(
-            *await pod_actions.pod_looks(visit, row),
+            *(() if row.waits else await pod_actions.pod_looks(visit, row)),
             *await resize_action(visit, row),
             await edit_button(visit, PODS, namespace, name),
             *pod_actions.pod_actions(visit, row, lacks),

@@ -101,7 +101,7 @@ async def _resize(visit: Visit, values: Mapping[str, str]) -> Done:
     if verdict != "done":
         raise Invalid({"units": t("Not resized: {why}.", why=said(t, words or outcome))})
     href = visit.link("pods", namespace, name)
-    return Done(href, t("Pod {name} is resized: {words}.", name=name, words=words))
+    return Done(href, t("Pod {name} is resized: {words}.", name=name, words=said(t, words)))
 
 
 RESIZE = Action(

@@ -5,8 +5,9 @@ from gpupool.console.parts.cells import Age, Link, Text
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.parts.table import Column, Table, view
 from gpupool.console.rows.pods import PodRow, pod_row
-from gpupool.console.said import said_cell
+from gpupool.console.said import said, shortly
 from gpupool.console.visit import Visit
+from gpupool.console.words import Translate
 from kubeclient.resources import PODS
 
 
@@ -26,7 +27,7 @@ async def _show(visit: Visit) -> Shown:
             ),
             Column("asks", t("Asks for"), lambda row: Text(asked_words(t, row.asks) or "–")),
             Column("created", t("Since"), lambda row: Age(row.created), lambda row: row.created),
-            Column("why", t("Because"), lambda row: said_cell(t, row.why)),
+            Column("why", t("Because"), lambda row: _why(t, row)),
         ),
         key=lambda row: f"{row.namespace}/{row.name}",
         words=lambda row: f"{row.namespace}/{row.name} {row.why}",
@@ -39,6 +40,10 @@ async def _show(visit: Visit) -> Shown:
         command="kubectl get pods --all-namespaces --field-selector spec.nodeName=",
         table=view(table, rows, visit.query),
     )
+
+
+def _why(t: Translate, row: PodRow) -> Text:
+    return Text(shortly(t, row.why) or "–", said(t, row.why))
 
 
 PAGE = Page(path="waiting", menu="waiting", show=_show)

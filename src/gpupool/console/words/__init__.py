@@ -1,18 +1,20 @@
 """The words of the console in the languages that it speaks.
 
 Code and templates have the English text: `t("Node pools")`. Every other language has one table from
-that text to its own (`zh.py`, and a file for each page beside it). A text that comes from a
-variable is marked where it stands: `word("healthy")`. `tests/console/test_words.py` collects both,
-and fails on a text that a table does not have.
+that text to its own (`zh.py`, and a file for each page beside it); `en.py` has only what the
+console says in other words than those who said it. A text that comes from a variable is marked
+where it stands: `word("healthy")`. `tests/console/test_words.py` collects both, and fails on a text
+that a table does not have.
 """
 
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from gpupool.console.words.en import EN
 from gpupool.console.words.zh import ZH
 
 ENGLISH, CHINESE = "en", "zh-CN"
-TABLES: Mapping[str, Mapping[str, str]] = {ENGLISH: {}, CHINESE: ZH}
+TABLES: Mapping[str, Mapping[str, str]] = {ENGLISH: EN, CHINESE: ZH}
 
 # t("{free} of {all} cards", free=3, all=8)
 Translate = Callable[..., str]

@@ -1,6 +1,7 @@
 """Chinese: the overview."""
 
 WORDS = {
+    "All {count} waiting pods": "全部 {count} 个等待中的容器组",
     "No node has GPUs. A node has them once its agent has found a driver.": (
         "没有节点带有 GPU。节点上的代理发现驱动之后，节点才带有 GPU。"
     ),

@@ -203,6 +203,10 @@ _RESIZES = {
         "命名空间 {selector} 的配额 {name} 为 {all} GiB 显存，其他容器组占用 {others} GiB，"
         "此容器组最多可得 {most} GiB，而不是 {units} GiB"
     ),
+    "container {name}: {units} units ({selector}) -> {count} units ({command})": (
+        "容器 {name}：{units} GiB（{selector}）→ {count} GiB（{command}）"
+    ),
+    "it has just that": "已是如此",
     "its node is not there": "其节点不存在",
     "it has no share of a card": "它没有显存份额",
 }
