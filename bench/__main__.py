@@ -1,7 +1,7 @@
 """`make bench`: runs every measurement, prints a table, writes bench/results/<time>.json.
 
-python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [mixes] [scheduler]
-                [packing] [limiter] [nri] [history] [sampling]      nothing named: all
+python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [mixes] [constraints]
+                [scheduler] [packing] [limiter] [nri] [history] [sampling]      nothing named: all
 """
 
 import sys
@@ -10,6 +10,7 @@ from typing import Any
 from bench import kubernetes
 from bench.apiserver import measure_ours
 from bench.cluster import measure_gpu_nodes, measure_scale, measure_start
+from bench.constraints import measure_constraints
 from bench.engine import measure_engine
 from bench.history import measure_history
 from bench.limiter import measure_limiter
@@ -48,6 +49,7 @@ _MEASUREMENTS = {
     "gpus": measure_gpu_nodes,
     "engine": measure_engine,
     "mixes": measure_mixes,
+    "constraints": measure_constraints,
     "scheduler": measure_scheduler,
     "packing": measure_packing,
     "limiter": measure_limiter,

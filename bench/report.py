@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from bench.constraints import constraint_rows
 from bench.history import history_rows
 from bench.mixes import line as mixes_line
 from bench.packing import line as packing_line
@@ -172,6 +173,7 @@ _PARTS = {
     "sampling": _sampling,
     "engine": _engine,
     "mixes": _mixes,
+    "constraints": constraint_rows,
     "scheduler": _scheduler,
     "packing": _packing,
     "limiter": _limiter,

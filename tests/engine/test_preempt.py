@@ -1,8 +1,11 @@
 """Victims of preemption: few, of low priority, and on the right card."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpupool.core.pods import DisruptionBudget, PodRequest
 from gpupool.engine import preempt as preempt_module
@@ -11,6 +14,7 @@ from gpupool.engine.decide import Placement, decide
 from gpupool.engine.preempt import NoPreemption, Preemption, preempt, preempt_on
 from kubeclient.selectors import parse_label_selector
 from tests.engine.building import POLICY, cluster_of, gpu_node, gpu_pod, place, shared, whole
+from tests.engine.samples import THEMES, often, pod_terms, pods, themed_nodes
 
 
 def victims(cluster: ClusterModel, pod: PodRequest, *budgets: DisruptionBudget) -> set[str]:
@@ -111,12 +115,11 @@ def test_a_node_that_would_be_too_small_even_when_empty_says_why() -> None:
     )
 
 
-def test_the_search_ends_when_enough_nodes_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preempt_module, "_ENOUGH_CANDIDATES", 1)
+def test_the_search_ends_when_enough_nodes_would_do() -> None:
     cluster = cluster_of(gpu_node("m", 1), gpu_node("n", 1))
     for name in ("a", "b"):
         place(cluster, whole(name))
-    found = preempt(cluster, whole("high", priority=1), POLICY)
+    found = preempt(cluster, whole("high", priority=1), POLICY, enough=1)
     assert isinstance(found, Preemption)
     assert len(found.victims) == 1
 
@@ -164,3 +167,20 @@ def test_the_node_is_cleared_whose_victims_have_not_started() -> None:
         pod = whole(f"on-{node}", started=started, node_name=node)
         place(cluster, pod)
     assert victims(cluster, whole("high", priority=1)) == {"on-n2"}
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@given(st.data())
+def test_what_is_found_quickly_is_what_the_trials_find(theme: str, data: st.DataObject) -> None:
+    cluster = cluster_of(*data.draw(st.lists(themed_nodes(theme), max_size=4)))
+    for number in range(data.draw(st.integers(0, 8))):
+        place(cluster, data.draw(pods(theme, uid=f"u{number}")))
+    # Pods that want others near them are those for which fewer pods are not always better.
+    near = data.draw(often((), st.tuples(pod_terms)))
+    high = replace(data.draw(pods(theme, uid="high")), priority=2, affinity=near)
+    quick = preempt(cluster, high, POLICY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(preempt_module, "out_of_reach", lambda *_: [])
+        patch.setattr(preempt_module, "_wants_nobody", lambda _: False)
+        patch.setattr(preempt_module._Attempt, "needs_cards_of", lambda *_: False)
+        assert preempt(cluster, high, POLICY) == quick

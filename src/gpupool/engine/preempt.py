@@ -20,15 +20,20 @@ from gpupool.engine.cards import allocation_on, closed_cards
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.explain import first_reasons, fit_message, refusals
 from gpupool.engine.filters import FILTERS
+from gpupool.engine.filters.host_ports import HOST_PORTS
 from gpupool.engine.kinds import ask_of
 from gpupool.engine.node_state import Held, NodeState
+from gpupool.engine.out_of_reach import out_of_reach
 from gpupool.engine.policies.policy import Policy
 from gpupool.engine.trial import Trial, trial
 from gpupool.engine.victims_by_card import cheapest_cards, start_of
 
-# As many as kube-scheduler wants by default (minCandidateNodesAbsolute).
-_ENOUGH_CANDIDATES = 100  # the search stops after this many nodes
+# The search stops after this many nodes that would do: as many as kube-scheduler wants by default
+# (minCandidateNodesAbsolute).
+ENOUGH = 100
 _LOWEST_PRIORITY = -(2**31)
+# The filters before these read the node alone, and have not refused it.
+_AS_PODS_LEAVE = FILTERS[FILTERS.index(HOST_PORTS) :]
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NEVER = "not eligible due to preemptionPolicy=Never."
@@ -52,6 +57,7 @@ def preempt(
     policy: Policy,
     budgets: Sequence[DisruptionBudget] = (),
     spared: Collection[str] = (),
+    enough: int = ENOUGH,
 ) -> Preemption | NoPreemption:
     """Only for pods that fit nowhere. `spared`: uids of pods that must not be victims."""
     if not pod.may_preempt:
@@ -69,11 +75,14 @@ def preempt(
         if not below:
             failures[NO_VICTIMS] += 1
             continue
+        if reasons := out_of_reach(pod, state, below):
+            failures.update(reasons)
+            continue
         with trial(cluster) as trying:
             candidate = _on_node(_Attempt(cluster, pod, policy, state, trying), below, budgets)
         if isinstance(candidate, _Candidate):
             found.append(candidate)
-            if len(found) == _ENOUGH_CANDIDATES:
+            if len(found) >= enough:
                 break
         else:
             failures.update(candidate)
@@ -134,12 +143,19 @@ class _Attempt:
 
     def fits(self) -> bool:
         node = np.array([self.state.index], dtype=np.intp)
-        if not all(bool(f.passes(self.pod, self.cluster, node)[0]) for f in FILTERS):
+        if not all(bool(f.passes(self.pod, self.cluster, node)[0]) for f in _AS_PODS_LEAVE):
             return False
         closed = closed_cards(self.pod, self.cluster, self.state)
         ask = ask_of(self.pod)
         found = allocation_on(self.cluster, self.pod, self.state, self.policy, ask, closed)
         return found is not None
+
+    def needs_cards_of(self, gone: Held) -> bool:
+        """Whether too few whole cards were left if it came back. A quick no, without a trial."""
+        if len(self.pod.gpus) != 1 or not self.pod.gpus[0].whole:
+            return False
+        free = {each.card.uuid for each in self.state.cards if not each.pods}
+        return len(free.difference(hold.uuid for hold in gone.cards)) < self.pod.gpus[0].whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +172,14 @@ def _on_node(
     broken = breaking(below, budgets)
     # Before the release: it reads what these pods hold of each card.
     cheapest = cheapest_cards(attempt.pod, attempt.state, below, broken)
-    for held in below:
-        attempt.trying.release(held.pod.uid)
-    if not attempt.fits():
+    gone = _leaving(attempt, below, cheapest)
+    if gone is None:
         return first_reasons(attempt.cluster, attempt.pod, attempt.state.index)
     victims: list[Held] = []
-    for held in sorted(below, key=lambda h: _comes_back(h, cheapest, broken)):
+    for held in sorted(gone, key=lambda h: _comes_back(h, cheapest, broken)):
+        if attempt.needs_cards_of(held):
+            victims.append(held)
+            continue
         attempt.trying.hold(held.pod, held.node, held.allocation)
         if not attempt.fits():
             attempt.trying.release(held.pod.uid)
@@ -169,6 +187,25 @@ def _on_node(
     victims.sort(key=_importance)
     name = attempt.state.node.name
     return _Candidate(name, tuple(victims), sum(h.pod.uid in broken for h in victims))
+
+
+def _leaving(attempt: _Attempt, below: list[Held], cheapest: frozenset[str]) -> list[Held] | None:
+    """Releases pods until the pod fits; None: it does not. The cheapest alone where they are
+    enough: then all others would come back, one by one, and most nodes need no other."""
+    first = [held for held in below if held.pod.uid in cheapest]
+    rest = [held for held in below if held.pod.uid not in cheapest]
+    for held in first:
+        attempt.trying.release(held.pod.uid)
+    if first and rest and _wants_nobody(attempt.pod) and attempt.fits():
+        return first
+    for held in rest:
+        attempt.trying.release(held.pod.uid)
+    return below if attempt.fits() else None
+
+
+def _wants_nobody(pod: PodRequest) -> bool:
+    """What fits beside some pods fits beside fewer of them."""
+    return not (pod.affinity or pod.spreads or pod.same_card)
 
 
 def _comes_back(

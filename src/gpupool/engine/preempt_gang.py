@@ -13,9 +13,10 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
 from gpupool.engine.gang import size_of
 from gpupool.engine.policies.policy import Policy
-from gpupool.engine.preempt import NoPreemption, Preemption, preempt, preempt_on
+from gpupool.engine.preempt import ENOUGH, NoPreemption, preempt, preempt_on
 from gpupool.engine.trial import trial
 
+_LEAST_ENOUGH = 10
 _NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -44,11 +45,15 @@ def preempt_gang(
     victims: dict[str, tuple[str, ...]] = {}
     # Members are held in the trial: none of them may be the victim of another.
     spared = {*spared, *(pod.uid for pod in pods)}
+    # The whole group takes about as long as one pod: the scheduler decides nothing else meanwhile.
+    enough = max(_LEAST_ENOUGH, ENOUGH // len(pods))
     with trial(cluster) as trying:
         for pod in sorted(pods, key=size_of, reverse=True):
             decision = decide(cluster, pod, policy)
             if isinstance(decision, Unschedulable):
-                answer = _preempt(cluster, pod, policy, budgets, spared, begun.get(pod.uid, ""))
+                node = begun.get(pod.uid, "")
+                there = preempt_on(cluster, pod, policy, node, budgets, spared) if node else None
+                answer = there or preempt(cluster, pod, policy, budgets, spared, enough)
                 if isinstance(answer, NoPreemption):
                     return answer
                 for uid in answer.victims:
@@ -62,18 +67,6 @@ def preempt_gang(
     return Room(
         tuple(found[pod.uid] for pod in pods), tuple(victims.get(pod.uid, ()) for pod in pods)
     )
-
-
-def _preempt(
-    cluster: ClusterModel,
-    pod: PodRequest,
-    policy: Policy,
-    budgets: Sequence[DisruptionBudget],
-    spared: Collection[str],
-    begun: str,
-) -> Preemption | NoPreemption:
-    there = preempt_on(cluster, pod, policy, begun, budgets, spared) if begun else None
-    return there or preempt(cluster, pod, policy, budgets, spared)
 
 
 def _used(

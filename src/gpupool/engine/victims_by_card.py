@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from gpupool.core.gpu import WHOLE_CARD_PERCENT, GpuAsk
 from gpupool.core.pods import PodRequest
+from gpupool.engine.card_holds import CardHold
 from gpupool.engine.node_state import CardState, Held, NodeState, usable_units
 
 
@@ -27,6 +28,27 @@ def cheapest_cards(
         for leaving in offers[: ask.whole or ask.cards]:
             victims |= {held.pod.uid for held in leaving}
     return frozenset(victims)
+
+
+def cards_after(ask: GpuAsk, state: NodeState, below: Sequence[Held]) -> int:
+    """How many cards could take the ask if all of these pods left."""
+    leaving: dict[str, list[CardHold]] = {}
+    for held in below:
+        for hold in held.cards:
+            leaving.setdefault(hold.uuid, []).append(hold)
+    return sum(_takes(ask, card, leaving.get(card.card.uuid, ())) for card in state.cards)
+
+
+def _takes(ask: GpuAsk, card: CardState, leaving: Sequence[CardHold]) -> bool:
+    if ask.whole:
+        return _has_room(ask, card, 0, 0, card.pods - len(leaving))
+    units, percent, closers = card.units, card.percent, card.wholes + card.closed
+    for hold in leaving:
+        closers -= hold.whole + hold.possible
+        if not hold.whole:
+            units -= hold.units
+            percent -= hold.percent
+    return _has_room(ask, card, units, percent, closers)
 
 
 def start_of(held: Held) -> str:

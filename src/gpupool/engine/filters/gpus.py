@@ -113,11 +113,18 @@ def _share_refusals(
     free = cluster.columns.card_free[:, nodes] >= ask.units
     roomy = (free if choice is None else free & choice).sum(axis=0) >= ask.cards
     fits = has_shares(ask, cluster.columns, nodes, choice)
-    where = "one device" if ask.cards == 1 else f"{ask.cards} devices"
     return [
-        Refused(NO_MEMORY.replace("one device", where), nodes[~roomy], True),
-        Refused(NO_COMPUTE.replace("one device", where), nodes[roomy & ~fits], True),
+        Refused(no_memory(ask), nodes[~roomy], True),
+        Refused(_on_cards(NO_COMPUTE, ask), nodes[roomy & ~fits], True),
     ]
+
+
+def no_memory(ask: GpuAsk) -> str:
+    return _on_cards(NO_MEMORY, ask)
+
+
+def _on_cards(reason: str, ask: GpuAsk) -> str:
+    return reason if ask.cards == 1 else reason.replace("one device", f"{ask.cards} devices")
 
 
 GPUS = Filter(passes, refusals)

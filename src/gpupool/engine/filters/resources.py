@@ -48,7 +48,7 @@ def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refuse
         short = nodes[columns.free[row, nodes] < min(amount, MOST + 1)]
         if not len(short):
             continue
-        reason = TOO_MANY_PODS if name == "pods" else f"Insufficient {name}"
+        reason = reason_of(name)
         # Where the node has less in all, no eviction helps: preemption must not try it.
         ever = np.array(
             [cluster.at(int(n)).node.allocatable.get(name, 0) >= asked[name] for n in short],
@@ -60,6 +60,10 @@ def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refuse
             if len(part)
         ]
     return found
+
+
+def reason_of(resource: str) -> str:
+    return TOO_MANY_PODS if resource == "pods" else f"Insufficient {resource}"
 
 
 RESOURCES = Filter(passes, refusals)
