@@ -3,12 +3,15 @@
 import base64
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Iterator, Mapping, Set
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from kubeclient.objects import Obj
-from localkube.kubelet.beneath import directory_in, opened, path_of, read_in, replace_in
+from localkube.kubelet.beneath import directory_in, opened, read_in, replace_in
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DEEPEST = 100  # a descriptor is open for each directory on the way
 
 
 class VolumeFile(NamedTuple):
@@ -48,15 +51,19 @@ def _data(found: Obj, kind: str) -> dict[str, bytes]:
     return data | {key: base64.b64decode(text) for key, text in binary.items()}
 
 
-def write_files(directory: Path, files: Mapping[str, VolumeFile]) -> None:
-    """Makes the directory hold exactly these files. Whoever else can write there cannot make us
-    write elsewhere: no link is followed, and what is in the way is removed."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    with opened(os.open(directory, flags)) as root:
+def writing(directory: Path, files: Mapping[str, VolumeFile]) -> Generator[None, None, None]:
+    """Makes the directory hold exactly these files, one file for each step: a ConfigMap can have
+    40,000. Whoever else can write there cannot make us write elsewhere: no link is followed, and
+    what is in the way is removed."""
+    wanted: set[str] = set()
+    with opened(os.open(directory, _DIRECTORY)) as root:
         for path, file in files.items():
-            *parents, name = _inside(path).parts
+            pure = _inside(path)
+            wanted.add(str(pure))
+            *parents, name = pure.parts
             _write(root, parents, name, file)
-        _remove_others(root, files)
+            yield
+        yield from _removing_others(root, wanted)
 
 
 def _inside(path: str) -> PurePosixPath:
@@ -65,6 +72,8 @@ def _inside(path: str) -> PurePosixPath:
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:
         raise BadVolume(f"path {path!r} leads out of the volume")
+    if len(pure.parts) > _DEEPEST:
+        raise BadVolume(f"path {path!r} has more than {_DEEPEST} parts")
     return pure
 
 
@@ -78,11 +87,25 @@ def _write(place: int, parents: list[str], name: str, file: VolumeFile) -> None:
         replace_in(place, name, file.content, file.mode & 0o777)
 
 
-def _remove_others(root: int, files: Mapping[str, VolumeFile]) -> None:
-    wanted = {str(_inside(path)) for path in files}
-    for parent, names, others, place in os.fwalk(".", dir_fd=root):
-        links = [name for name in names if os.path.islink(f"{path_of(place)}/{name}")]
-        for name in (*others, *links):
-            if os.path.normpath(os.path.join(parent, name)) not in wanted:
+def _removing_others(place: int, wanted: Set[str], above: str = "") -> Iterator[None]:
+    """Files and links; directories stay."""
+    with os.scandir(place) as entries:
+        for entry in entries:
+            path = f"{above}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                yield from _removing_below(place, entry.name, wanted, path)
+            elif path not in wanted:
                 with contextlib.suppress(FileNotFoundError, IsADirectoryError):
-                    os.unlink(name, dir_fd=place)
+                    os.unlink(entry.name, dir_fd=place)
+            yield
+
+
+def _removing_below(place: int, name: str, wanted: Set[str], path: str) -> Iterator[None]:
+    if path.count("/") >= _DEEPEST:  # nobody but a stranger made it
+        return
+    try:
+        descriptor = os.open(name, _DIRECTORY, dir_fd=place)
+    except OSError:  # somebody has replaced it
+        return
+    with opened(descriptor) as below:
+        yield from _removing_others(below, wanted, f"{path}/")

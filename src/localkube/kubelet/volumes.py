@@ -4,6 +4,7 @@ Directories have numbers, not the names that people choose. A hostPath is a dire
 simulated node, not of this machine, unless the cluster's settings allow that path."""
 
 import asyncio
+import contextlib
 import os
 import stat
 import time
@@ -23,6 +24,7 @@ from kubeclient.resources import (
     VOLUMES,
     Resource,
 )
+from kubeclient.turns import Turns
 from localkube.kubelet.beneath import (
     LeadsOut,
     make_beneath,
@@ -45,7 +47,7 @@ from localkube.kubelet.volume_files import (
     Files,
     VolumeFile,
     files_of,
-    write_files,
+    writing,
 )
 from localkube.removal import remove_tree
 
@@ -128,7 +130,9 @@ async def make_volumes(
     volumes: Volumes, pod: Pod, obj: Obj, node: LocalNode, storage: Storage
 ) -> None:
     """Makes missing volumes and updates the others. Raises BadVolume, with the volume's name."""
+    turns = Turns()
     for number, volume in enumerate(obj["spec"].get("volumes") or ()):
+        await turns.next()
         name = volume["name"]
         kind = next((key for key in volume if key != "name"), "emptyDir")
         make = _KINDS.get(kind)
@@ -163,17 +167,17 @@ async def _empty_dir(request: VolumeRequest) -> LocalVolume:
 async def _config_map(request: VolumeRequest) -> LocalVolume:
     source = request.source
     files = await _object_files(request, "configmap", source["name"], source)
-    return _written(request, files)
+    return await _written(request, files)
 
 
 async def _secret(request: VolumeRequest) -> LocalVolume:
     source = request.source
     files = await _object_files(request, "secret", source["secretName"], source)
-    return _written(request, files)
+    return await _written(request, files)
 
 
 async def _downward(request: VolumeRequest) -> LocalVolume:
-    return _written(request, _downward_files(request, request.source, _MODE))
+    return await _written(request, _downward_files(request, request.source, _MODE))
 
 
 async def _projected(request: VolumeRequest) -> LocalVolume:
@@ -193,7 +197,7 @@ async def _projected(request: VolumeRequest) -> LocalVolume:
                 files |= await _token(request, source, mode)
             case _:
                 raise BadVolume(f"projections of type {kind} are not supported on local nodes")
-    return _written(request, files)
+    return await _written(request, files)
 
 
 async def _object_files(
@@ -257,8 +261,11 @@ async def _token(request: VolumeRequest, source: Obj, mode: int) -> Files:
     return {path: VolumeFile(token, mode)}
 
 
-def _written(request: VolumeRequest, files: Files) -> LocalVolume:
-    write_files(make_private(request.directory), files)
+async def _written(request: VolumeRequest, files: Files) -> LocalVolume:
+    turns = Turns()
+    with contextlib.closing(writing(make_private(request.directory), files)) as steps:
+        for _ in steps:
+            await turns.next()
     return LocalVolume(request.directory, read_only=True)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from localkube.kubelet import beneath, usage
 from localkube.kubelet.beneath import LeadsOut, directory_in, make_beneath, open_beneath, opened
-from localkube.kubelet.volume_files import VolumeFile, write_files
+from localkube.kubelet.volume_files import VolumeFile, writing
 from localkube.removal import remove_tree
 
 MISSING_CALL = 9999
@@ -122,21 +122,21 @@ def volume(tmp_path: Path) -> Iterator[Path]:
 
 def test_the_servers_files_replace_links(volume: Path) -> None:
     files = {"key": VolumeFile(b"1", 0o644), "deep/key": VolumeFile(b"2", 0o600)}
-    write_files(volume, files)
+    list(writing(volume, files))
     assert {str(p.relative_to(volume)) for p in volume.rglob("*")} == {"key", "deep", "deep/key"}
     assert not (volume / "key").is_symlink()
     assert (volume / "deep/key").read_bytes() == b"2"
 
 
 def test_a_link_with_the_right_content_is_replaced_too(volume: Path) -> None:
-    write_files(volume, {"key": VolumeFile(b"secret", 0o644)})
+    list(writing(volume, {"key": VolumeFile(b"secret", 0o644)}))
     assert not (volume / "key").is_symlink()
 
 
 def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a")
     os.mkfifo(tmp_path / "..a.new")
-    write_files(tmp_path, {"a": VolumeFile(b"1", 0o644)})
+    list(writing(tmp_path, {"a": VolumeFile(b"1", 0o644)}))
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"1")]
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from kubeclient.objects import Obj
 from kubeclient.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS, VOLUMES
-from localkube.kubelet.volume_files import BadVolume, VolumeFile, write_files
+from localkube.kubelet.volume_files import BadVolume, VolumeFile, writing
+from tests.faults.loop_watchdog import Watchdog
 from tests.localkube.kubelet.world import (
     World,
     container,
@@ -45,6 +46,40 @@ async def test_config_maps_are_files(tmp_path: Path) -> None:
         await config(here, a="1", b="2")
         volume = {"configMap": {"name": "conf"}}
         assert await said(here, f"cd {AT}/v; ls; cat a b", volume) == "a\nb\n12"
+
+
+async def test_a_config_map_of_many_keys_keeps_nobody_waiting(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        await config(here, **{f"k{number}": "" for number in range(10_000)})
+        volume = {"configMap": {"name": "conf"}}
+        with Watchdog().watching() as watchdog:
+            assert await said(here, f"ls {AT}/v | wc -l", volume) == "10000\n"
+        assert not watchdog.stalls, "\n".join(watchdog.stalls)
+
+
+async def test_many_volumes_keep_nobody_waiting(tmp_path: Path) -> None:
+    volumes = [{"name": f"v{number}", "emptyDir": {}} for number in range(1_500)]
+    async with world(tmp_path) as here:
+        obj = shell("p", "echo here", restartPolicy="Never", volumes=volumes)
+        with Watchdog().watching() as watchdog:
+            found = await here.run(obj, phase_is("Succeeded"))
+        assert await here.log(found) == b"here\n"
+        assert not watchdog.stalls, "\n".join(watchdog.stalls)
+
+
+def test_a_path_of_very_many_parts_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadVolume, match="more than 100 parts"):
+        list(writing(tmp_path, {"a/" * 500 + "b": VolumeFile(b"", 0o644)}))
+
+
+def test_what_others_put_into_a_volume_goes_however_deep_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "theirs").write_text("x")
+    (tmp_path / "a" / "link").symlink_to(tmp_path)
+    (tmp_path / "a" / "b" / "ours").write_text("x")
+    list(writing(tmp_path, {"a/b/ours": VolumeFile(b"x", 0o644)}))
+    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+    assert found == ["a", "a/b", "a/b/ours"]
 
 
 async def test_items_choose_names_and_modes(tmp_path: Path) -> None:
@@ -226,5 +261,5 @@ def test_no_file_leaves_its_volume(tmp_path: Path, path: str) -> None:
     volume = tmp_path / "volume"
     volume.mkdir()
     with pytest.raises(BadVolume):
-        write_files(volume, {path: VolumeFile(b"x", 0o644)})
+        list(writing(volume, {path: VolumeFile(b"x", 0o644)}))
     assert [entry.name for entry in tmp_path.iterdir()] == ["volume"]
