@@ -13,6 +13,8 @@ that NVIDIA's plugin runs on its node, are the operator's by name and form.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from kubeclient.objects import Obj
@@ -28,6 +30,7 @@ from testbed.installation import (
 )
 
 NAMESPACE = "gpu-operator"
+_BROKEN = "/broken"  # a file that makes the pod of NVIDIA's plugin not ready
 
 
 class Place(NamedTuple):
@@ -65,6 +68,17 @@ def install_operator(installation: Installation) -> None:
         installation.kubectl(*ready, "--timeout=300s")
 
 
+@contextmanager
+def broken_plugin(installation: Installation, node: str) -> Iterator[None]:
+    """The pod of NVIDIA's plugin on this node is not ready, for the length of the block."""
+    inside = ("exec", _toolkit_name(node), f"--namespace={NAMESPACE}", "--", "/bin/busybox")
+    installation.kubectl(*inside, "touch", _BROKEN)
+    try:
+        yield
+    finally:
+        installation.kubectl(*inside, "rm", _BROKEN)
+
+
 def _namespace() -> Obj:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
 
@@ -78,13 +92,17 @@ def _runtime_class() -> Obj:
     }
 
 
+def _toolkit_name(node: str) -> str:
+    return f"nvidia-container-toolkit-{node.replace('.', '-')}"
+
+
 def _toolkit(node: str) -> Obj:
     """NVIDIA's plugin runs in it; here, it runs beside it (`nvidia_nri.py`)."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": f"nvidia-container-toolkit-{node.replace('.', '-')}",
+            "name": _toolkit_name(node),
             "namespace": NAMESPACE,
             "labels": {"app": "nvidia-container-toolkit-daemonset"},
         },
@@ -98,6 +116,12 @@ def _toolkit(node: str) -> Obj:
                     "image": BUSYBOX,
                     "command": ["/bin/sleep", "2147483647"],
                     "env": [{"name": "ENABLE_NRI_PLUGIN", "value": "true"}],
+                    "readinessProbe": {
+                        "exec": {"command": ["/bin/busybox", "test", "!", "-e", _BROKEN]},
+                        "periodSeconds": 2,
+                        "timeoutSeconds": 20,
+                        "failureThreshold": 1,
+                    },
                     "volumeMounts": [{"name": "nri-socket", "mountPath": "/run/nri"}],
                 }
             ],

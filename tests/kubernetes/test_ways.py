@@ -18,8 +18,8 @@ from kubeclient.objects import Obj
 from testbed.build import BuildError
 from testbed.cluster import Kubernetes
 from testbed.gpu_images import write_gpu_images
-from testbed.gpu_operator import NODES, injection, install_operator, runtimes
-from testbed.installation import MOUNTS, NRI, RUNTIME, Installation
+from testbed.gpu_operator import NODES, broken_plugin, injection, install_operator, runtimes
+from testbed.installation import MOUNTS, NRI, NVIDIA_NRI, RUNTIME, Installation
 from testbed.story import V100
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.kubernetes.conftest import LONGEST_S, allocatable, registered
@@ -38,8 +38,8 @@ echo "limit=$(head -n 1 /etc/gpupool/limits 2>/dev/null)"
 nvidia-smi -L 2>/dev/null | sed -n 's/.*UUID: \\(.*\\))/card=\\1/p'
 nvidia-smi 2>/dev/null | grep -o '/ *[0-9]*MiB' | tr -d '/ ' | sed 's/^/memory=/'
 echo said=all
-exec sleep 2147483647
 """
+_STAY = "exec sleep 2147483647"
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def gpupool(kubernetes: Kubernetes, admin: Kubectl) -> Iterator[Installation]:
 
 def container(name: str, resource: str, amount: int) -> Obj:
     limits = {resource: amount} if amount else {}
-    command = ["sh", "-c", _TELL]
+    command = ["sh", "-c", f"{_TELL}{_STAY}"]
     return {"name": name, "image": IMAGE, "command": command, "resources": {"limits": limits}}
 
 
@@ -181,7 +181,8 @@ def all_ready(kubectl: Kubectl, made: list[Obj]) -> bool:
 
 def share_nodes(admin: Kubectl, shared: list[str], whole: list[str]) -> None:
     admin("label", "node", *shared, "cgpu=true", "cgpu.disable.isolation=false", "--overwrite")
-    admin("label", "node", *whole, "cgpu-", "cgpu.disable.isolation-")
+    if whole:
+        admin("label", "node", *whole, "cgpu-", "cgpu.disable.isolation-")
 
     def are_ready() -> bool:
         units, cards = str(CARDS_PER_NODE * UNITS_PER_CARD), str(CARDS_PER_NODE)
@@ -224,3 +225,35 @@ def test_every_container_sees_its_card_and_limit_whatever_the_way(
     assert mismatches(kubectl, found) == []
     kubectl("delete", "pods", "--all", "--wait=false")
     eventually(lambda: not current(kubectl), LONG_S)
+
+
+def says(admin: Kubectl, node: str, words: str) -> bool:
+    """Whether the inventory of the node has these words."""
+    return words in admin("get", "node", node, "-o", "jsonpath={.metadata.annotations}")
+
+
+def test_a_container_that_starts_again_while_its_card_does_not_get_in_is_refused(
+    gpupool: Installation, kubectl: Kubectl, admin: Kubectl
+) -> None:
+    """By PreStartContainer: Allocate is not called again. It starts when the way is back."""
+    (node,) = (name for name, place in NODES.items() if place.way == NVIDIA_NRI)
+    share_nodes(admin, [node], [])
+    main = container("main", RESOURCE_GPU_MEM, 2)
+    main["command"][-1] = f"{_TELL}until test -e /end; do sleep 0.2; done"
+    kubectl.apply(pod("again", [main], node))
+    kubectl.wait("condition=Ready", "pod/again", within_s=80)
+    place = ".status.containerStatuses[0]"
+    before = kubectl.field(f"{place}.containerID", "pod", "again")
+
+    with broken_plugin(gpupool, node):
+        eventually(lambda: says(admin, node, "is not ready"), LONGEST_S)
+        kubectl("exec", "again", "--", "touch", "/end")
+        refused = (f"{place}.state.waiting.reason", "pod", "again")
+        eventually(lambda: kubectl.field(*refused) == "CreateContainerConfigError", LONGEST_S)
+        words = kubectl.field(f"{place}.state.waiting.message", "pod", "again")
+        assert f"node {node}: cards do not get into containers by NVIDIA's plugin" in words
+        assert "which runs NVIDIA's NRI plugin, is not ready" in words
+
+    kubectl.wait("condition=Ready", "pod/again", within_s=80)
+    assert kubectl.field(f"{place}.containerID", "pod", "again") != before
+    assert mismatches(kubectl, current(kubectl)) == []
