@@ -11,6 +11,7 @@ from gpupool.console.gpus import Overview
 from gpupool.console.model import Model, NewModel
 from gpupool.console.read_cards import ReadCards
 from gpupool.console.rights import Denied, Right, Rights
+from gpupool.console.schemas import Schemas
 from gpupool.console.watches import Watch, Watches, What
 from gpupool.console.words import word
 from gpupool.contract.names import AGENT_NAMESPACE
@@ -38,6 +39,7 @@ class Sight:
     watches: Watches = field(init=False)
     rights: Rights = field(init=False)
     cards: ReadCards = field(init=False)
+    schemas: Schemas = field(init=False)
     drains: Drains = field(default_factory=Drains)
     _model: Model | None = None
     _gpus: GpuViews | None = None
@@ -47,6 +49,7 @@ class Sight:
     def __post_init__(self) -> None:
         self.watches = Watches(self.kube, self.clock)
         self.rights = Rights(self.kube, self.clock)
+        self.schemas = Schemas(self.kube, self.clock)
         self.cards = ReadCards(self.kube, self.clock, self.watches.say, self.agents)
 
     async def watch(self, what: What) -> Watch:

@@ -26,6 +26,7 @@ from gpupool.console.pages import (
     pools,
     search,
     services,
+    suggestions,
     waiting,
     workloads,
 )
@@ -70,7 +71,12 @@ ACTIONS: tuple[Action, ...] = (
     *services.ACTIONS,
     *configuration.ACTIONS,
 )
-CHANNELS: tuple[Channel, ...] = (*map_heat.CHANNELS, *pod_logs.CHANNELS, *pod_terminal.CHANNELS)
+CHANNELS: tuple[Channel, ...] = (
+    *map_heat.CHANNELS,
+    *pod_logs.CHANNELS,
+    *pod_terminal.CHANNELS,
+    *suggestions.CHANNELS,
+)
 
 # The side bar: key of the entry, its name, and the page.
 MENU: tuple[tuple[str, str, str], ...] = (

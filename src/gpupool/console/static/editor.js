@@ -1,6 +1,8 @@
 // A YAML editor: a text area with a coloured layer behind it, line numbers, and marks at lines that
 // are wrong. The text area stays a text area: keyboard, screen readers and undo work as ever.
 
+import { startSuggestions } from "./suggest.js";
+
 export function startEditors() {
   for (const editor of document.querySelectorAll("[data-editor]")) start(editor);
 }
@@ -36,6 +38,7 @@ function start(editor) {
     layer.scrollTop = area.scrollTop;
     layer.scrollLeft = area.scrollLeft;
   });
+  startSuggestions(editor, area); // before `indent`: an open list has its keys first
   area.addEventListener("keydown", indent);
   draw();
   const first = Math.min(...wrong);

@@ -147,6 +147,7 @@ WORDS = {
     "The form cannot show this: {fields}. You can go on in the editor.": (
         "表单无法显示：{fields}。可以在编辑器中继续。"
     ),
+    "Suggestions": "补全建议",
     "Show what it makes": "查看将要创建的内容",
     "Name the ports of the container by numbers.": "请用数字填写容器端口。",
     "A service needs a port.": "服务需要端口。",
