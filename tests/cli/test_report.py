@@ -113,6 +113,12 @@ def test_the_text_says_what_is_idle_and_what_would_do() -> None:
     assert "have to be made anew" in text
 
 
+def test_a_command_is_one_line_however_narrow_the_terminal() -> None:
+    long = f"kubectl -n research set resources deployment/{'x' * 60} -c main --limits=a=1"
+    text = report(advice=[replace(ADVICE[0], command=long)]).lines(Layout(60))
+    assert f"    {long}" in text
+
+
 def test_a_spreadsheet_takes_no_name_for_a_formula() -> None:
     lines = csv_text(report()).splitlines()
     assert lines[0].startswith("namespace,askedGpuHours,givenGpuHours")

@@ -51,7 +51,18 @@ async def test_sums_and_points_are_those_of_the_file(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["/history/sums", "/history/sums?kind=moon&since=1", "/history/points?kind=card"]
+    "question",
+    [
+        "/history/sums",
+        "/history/sums?kind=moon&since=1",
+        "/history/sums?kind=card&since=nan",
+        "/history/sums?kind=card&since=1&until=inf",
+        "/history/sums?kind=card&since=-1e300",
+        "/history/points?kind=card",
+        "/history/points?kind=card&name=GPU-a&since=0&until=1e18",
+        "/history/points?kind=card&name=GPU-a&since=-inf",
+        "/history/points?kind=card&name=GPU-a&since=1&most=many",
+    ],
 )
 async def test_a_wrong_question_is_refused(path: Path, question: str) -> None:
     status, body = await _get(path, question)

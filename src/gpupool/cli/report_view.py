@@ -198,7 +198,8 @@ class Report:
             lines += [Line(""), Line(f"Could do with less ({len(self.advice)}):")]
             for each in self.advice[:_MOST_SHOWN]:
                 lines.append(Line(f"  {each.namespace}/{each.workload} {each.words}", indent=4))
-                lines.append(Line(f"    {each.command or NO_COMMAND}", Tone.FAINT, 0, 6))
+                command = f"    {each.command or NO_COMMAND}"
+                lines.append(Line(command, indent=6, is_command=each.command is not None))
             lines += _more(len(self.advice))
         return lines
 

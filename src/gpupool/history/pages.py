@@ -180,6 +180,6 @@ async def _answered(question: Any) -> web.Response:
         found = await question()
     except NoHistory as error:
         return web.Response(status=503, text=str(error))
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, OverflowError) as error:
         return web.Response(status=400, text=f"a wrong question: {error}")
     return web.Response(body=msgspec.json.encode(found), content_type="application/json")

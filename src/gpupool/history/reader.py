@@ -21,6 +21,7 @@ from gpupool.history.samples import FIELDS, PEAK, Figures, Sample, sample_of
 from gpupool.history.series import Kind, Series
 
 MOST_POINTS = 400
+_MOST_OF_ANY = 10_000  # the hours of a year
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,10 @@ class Reader:
         until_s = now_s if until_s is None else until_s
         level = level_for_chart(since_s, until_s, now_s, most)
         step_s, start_s = LEVELS[level].step_s, _floor(since_s, level)
-        values: list[Sample | None] = [None] * max(0, -(-int(until_s - start_s) // step_s))
+        count = max(0, -(-int(until_s - start_s) // step_s))
+        if count > _MOST_OF_ANY:
+            raise ValueError(f"{count} points: more than {_MOST_OF_ANY} are in no history")
+        values: list[Sample | None] = [None] * count
         for place, found in self._series(kind, name, exactly=True):
             start_s_of = max(start_s, _floor(found.first_s, level))
             blocks = self._blocks(kind, level, place // SERIES, start_s_of, int(until_s))

@@ -63,6 +63,7 @@ class Line(NamedTuple):
     tone: Tone = Tone.PLAIN  # of the first `toned` characters
     toned: int = 0
     indent: int = 0
+    is_command: bool = False  # people paste it: it stays one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Prose:
         text = clean(line.text)
         parts = [text]
         if layout.width is not None and len(text) > layout.width:
-            if self.wraps:
+            if self.wraps and not (line.is_command and not layout.live):
                 parts = _broken(text, layout.width, line.indent, words=layout.live)
             elif layout.live:
                 parts = [shortened(text, layout.width, Shorten.END, layout.ellipsis)]
