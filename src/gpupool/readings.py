@@ -35,6 +35,7 @@ class Readings:
 
     by_node: dict[str, NodeReadings]
     problems: dict[str, str]  # why nothing is known of a node
+    unasked: frozenset[str] = frozenset()  # of those: there was no time to ask
 
     def cards(self, of: Mapping[str, Container[str]] | None = None) -> dict[str, CardReading]:
         """By uuid. `of`: the cards of each node, as far as the caller knows them; an agent that
@@ -79,6 +80,7 @@ async def read_nodes(
     problems: dict[str, str] = {}
 
     forbidden: list[str] = []
+    unasked: set[str] = set()
     began_s = time.monotonic()
 
     async def ask(node: str) -> None:
@@ -88,6 +90,7 @@ async def read_nodes(
                 return
             if time.monotonic() - began_s > limit_s:
                 problems[node] = f"it was not asked: {limit_s:.0f} s were over"
+                unasked.add(node)
                 return
             try:
                 found[node] = await _read(kube, node, agents.get(node))
@@ -100,7 +103,7 @@ async def read_nodes(
     async with asyncio.TaskGroup() as tasks:
         for node in nodes:
             tasks.create_task(ask(node), name="readings-of-node")
-    return Readings(found, problems)
+    return Readings(found, problems, frozenset(unasked))
 
 
 async def _read(kube: Kube, node: str, agent: Obj | None) -> NodeReadings:

@@ -162,6 +162,45 @@ async def test_what_is_known_is_made_anew_only_when_something_changed() -> None:
     assert list(first.nodes) == []  # what was given out stays as it is
 
 
+async def test_nodes_that_there_was_no_time_to_ask_are_shown_as_before_and_asked_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from gpupool.cli import top_feed
+    from gpupool.core.readings import NodeReadings
+    from gpupool.readings import Readings
+    from tests.history.day import node_object, uuid
+
+    def told(node: int, used: int) -> NodeReadings:
+        return NodeReadings(f"n{node}", 1.0, (CardReading(uuid(node, 0), used),))
+
+    rounds = [
+        Readings({"n0": told(0, 1)}, {"n1": "late", "n2": "late"}, frozenset({"n1", "n2"})),
+        Readings({"n1": told(1, 2)}, {"n2": "down", "n0": "late"}, frozenset({"n0"})),
+        Readings({}, {"n0": "down", "n1": "late", "n2": "late"}, frozenset({"n1", "n2"})),
+    ]
+    asked: list[tuple[str, ...]] = []
+
+    async def read(_: object, nodes: list[str], _namespace: str) -> Readings:
+        asked.append(tuple(nodes))
+        return rounds[len(asked) - 1]
+
+    monkeypatch.setattr(top_feed, "read_nodes", read)
+    feed = top_feed.Feed(None, "kube-system")  # type: ignore[arg-type]
+    for node in (0, 1, 2):
+        feed._node(None, node_object(node))
+    seen = []
+    for _ in rounds:
+        await feed._read()
+        known = {key: card.memory_used_mib for key, card in feed.now().readings.items()}
+        seen.append((known, feed.unread, feed.problem))
+    assert seen == [
+        ({uuid(0, 0): 1}, 2, "late"),
+        ({uuid(0, 0): 1, uuid(1, 0): 2}, 1, "down"),
+        ({uuid(1, 0): 2}, 2, "down"),  # an agent that does not answer any more is unknown at once
+    ]
+    assert asked == [("n0", "n1", "n2"), ("n1", "n2", "n0"), ("n2", "n0", "n1")]
+
+
 class Past:
     async def points(self, *_: object) -> None:
         raise NoHistory("nothing yet")

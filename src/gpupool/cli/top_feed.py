@@ -2,14 +2,15 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from gpupool.cli.top_rows import NodeCards, Now
 from gpupool.contract.nodes import node_of
-from gpupool.core.readings import CardReading
+from gpupool.core.readings import CardReading, NodeReadings
 from gpupool.history.facts import POOL_LABELS, Held, pod_facts
-from gpupool.readings import read_nodes
+from gpupool.readings import Readings, read_nodes
 from kubeclient.mirror import Mirror
 from kubeclient.resources import NODES, PODS
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kubeclient.objects import Obj
 
 _READ_S = 2.0  # between two rounds of readings; large clusters take longer themselves
+_SHOWN_S = 60.0  # so long are readings shown of nodes that there was no time to ask again
 
 
 class Feed:
@@ -27,6 +29,7 @@ class Feed:
         self._nodes: dict[str, NodeCards] = {}
         self._pods: dict[tuple[str, str], list[Held]] = {}
         self._cards: dict[str, CardReading] = {}
+        self._read_of: dict[str, tuple[NodeReadings, float]] = {}  # by node, and when
         self._now: Now | None = None  # None: something has changed since
         self.problem = ""  # why nothing is known of some nodes
         self.unread = 0  # of how many
@@ -71,13 +74,23 @@ class Feed:
             await asyncio.sleep(_READ_S)
 
     async def _read(self) -> None:
-        read = await read_nodes(self._kube, frozenset(self._nodes), self._agents)
+        """Of thousands of nodes, a round asks only some: those first that were read longest ago."""
+        order = sorted(self._nodes, key=lambda name: self._read_of.get(name, (None, 0.0))[1])
+        read = await read_nodes(self._kube, order, self._agents)
+        now_s = time.monotonic()
+        kept = {
+            name: was
+            for name, was in self._read_of.items()
+            if name in read.unasked and now_s - was[1] < _SHOWN_S
+        }
+        self._read_of = kept | {name: (node, now_s) for name, node in read.by_node.items()}
+        known = Readings({name: node for name, (node, _) in self._read_of.items()}, {})
         self._now = None
-        self._cards = read.cards(
+        self._cards = known.cards(
             {name: {card.uuid for card in node.cards} for name, node in self._nodes.items()}
         )
-        self.problem = next(iter(read.problems.values()), "")
-        self.unread = len(read.problems)
+        unknown = [why for name, why in read.problems.items() if name not in self._read_of]
+        self.problem, self.unread = next(iter(unknown), ""), len(unknown)
 
     def _node(self, old: "Obj | None", new: "Obj | None") -> None:
         self._now = None
