@@ -106,9 +106,10 @@ class OwnClusters:
         async with AsyncExitStack() as stack:
             kube = await stack.enter_async_context(self.platform.opened(key))
             whose = f"key {key} {id(kube)}"
-            sight = self.sights.open(whose, kube)
-            stack.push_async_callback(self.sights.close, whose)
-            return Session(kube, sight, root.ends, stack.pop_all(), root=root)
+            sight = await self.sights.open(whose, kube, stack.pop_all())
+            leaving = AsyncExitStack()
+            leaving.push_async_callback(self.sights.close, whose)
+            return Session(kube, sight, root.ends, leaving, root=root)
         raise AssertionError("not reached")
 
     async def figures(self, session: Session, cluster: Known) -> Figures | None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from gpupool.console.drain import Drains
@@ -114,31 +115,45 @@ class Sight:
 
 
 @dataclass(slots=True)
+class _Shared:
+    sight: Sight
+    closing: AsyncExitStack  # ends its client
+    users: int = 0
+
+
+@dataclass(slots=True)
 class Sights:
-    """The sights that are open, by whose rights they have. Each ends with its last session."""
+    """The sights that are open, by whose rights they have. Each ends with its last session, and its
+    client with it: the session that brought the client may end before others of its rights."""
 
     new_model: NewModel
     clock: Callable[[], float]
     history_of: HistoryOf | None = None
     agents: str = AGENT_NAMESPACE
-    _open: dict[str, tuple[Sight, int]] = field(default_factory=dict)
+    _open: dict[str, _Shared] = field(default_factory=dict)
 
-    def open(self, whose: str, kube: Kube) -> Sight:
-        sight, users = self._open.get(whose) or (self._new(kube), 0)
-        self._open[whose] = (sight, users + 1)
-        return sight
+    async def open(self, whose: str, kube: Kube, closing: AsyncExitStack) -> Sight:
+        """`closing` ends the client: at once, if there is one with these rights already."""
+        shared = self._open.get(whose)
+        if shared is None:
+            shared = self._open[whose] = _Shared(self._new(kube), closing)
+            closing = AsyncExitStack()
+        shared.users += 1
+        await closing.aclose()
+        return shared.sight
 
     def _new(self, kube: Kube) -> Sight:
         return Sight(kube, self.new_model, self.clock, self.history_of, self.agents)
 
     def say(self, topic: str) -> None:
         """Pages of all visitors that show it are made again."""
-        for sight, _ in self._open.values():
-            sight.watches.say(topic)
+        for shared in self._open.values():
+            shared.sight.watches.say(topic)
 
     async def close(self, whose: str) -> None:
-        sight, users = self._open.pop(whose)
-        if users > 1:
-            self._open[whose] = (sight, users - 1)
-        else:
-            await sight.end()
+        shared = self._open[whose]
+        shared.users -= 1
+        if not shared.users:
+            del self._open[whose]
+            await shared.sight.end()
+            await shared.closing.aclose()

@@ -57,7 +57,7 @@ async def by_token(methods: SignInMethods, sights: Sights, sessions: Sessions, t
         except SignedOut as refused:
             raise NotSignedIn(word("The cluster does not accept this token."), 403) from refused
         whose = f"token {hashlib.sha256(token.encode()).hexdigest()}"
-        # From here on the session closes the client; before, whatever happens does.
+        # From here on the sight closes the client; before, whatever happens does.
         return await _begin(sights, sessions, whose, kube, stack.pop_all())
     raise AssertionError("not reached")
 
@@ -65,9 +65,10 @@ async def by_token(methods: SignInMethods, sights: Sights, sessions: Sessions, t
 async def _begin(
     sights: Sights, sessions: Sessions, whose: str, kube: Kube, closing: AsyncExitStack
 ) -> str:
-    sight = sights.open(whose, kube)
-    closing.push_async_callback(sights.close, whose)
-    return await sessions.begin(kube, sight, closing)
+    sight = await sights.open(whose, kube, closing)
+    leaving = AsyncExitStack()
+    leaving.push_async_callback(sights.close, whose)
+    return await sessions.begin(sight.kube, sight, leaving)
 
 
 def safe_path(wanted: str) -> str:
