@@ -61,9 +61,9 @@ def command(
 ) -> None:
     """Report GPU-hours asked for, given and used, idle pods, and what would do.
 
-    A GPU-hour is a whole card for an hour. Asked for: by pods that wait, too. Used: as long as
-    kernels ran. What nobody saw is called unknown, and is in no other figure. A user is whom the
-    label or annotation gpupool.io/user of a pod names.
+    A GPU-hour is a whole card for an hour. Asked for: by pods that wait, too. What was given was
+    used (kernels ran), idle (none did), or is unknown (nobody saw): the three add up. A user is
+    whom the label or annotation gpupool.io/user of a pod names.
 
     \b
     Examples:
