@@ -23,8 +23,6 @@ NO_POOL = "none"
 _MOST_WATTS = 10_000  # of one card: what is more is a broken sensor, or a lie
 
 _Parts: TypeAlias = defaultdict[Key, list[Sample]]
-
-
 # What containers hold of a card, by its uuid.
 _Cards: TypeAlias = defaultdict[str, list[Sample]]
 
@@ -117,40 +115,49 @@ def _of_container(
     held: Held, counts: tuple[int, int], looks: _Looks, cards: _Cards
 ) -> tuple[Sample, int | None]:
     """Its sample, and when it last used a card. `counts`: for how long it counts, and what it asks
-    for. `cards` gets what it holds of each.
-
-    No copies of values: a minute of a large cluster has tens of thousands of containers.
-    """
+    for. `cards` gets what it holds of each."""
     span, asks = counts
     samples: list[Sample] = []
     active: int | None = None
     stays = (held.uid, held.container) in looks.after.held
     for share in held.shares:
-        # Whoever writes an allocation himself has no more than the card.
-        of_card = max(share.card_units, 1)
-        given = span * min(share.units, of_card) // of_card
-        memory = share.memory_mib * span // 1000
+        sample = _of_share(share, span, asks)
         use = looks.used_after.of(share.uuid, held) if stays else None
-        if use is None or use.sm_percent is None:
-            sample = Sample(span, 0, asks, given, 0, 0, 0, memory)
-        else:
+        if use is not None and use.sm_percent is not None:
             last = _last_activity(use, looks.after.read_at_s.get(held.node))
-            told_ms = _told_ms(use, span, last)
-            known = given * told_ms // span
-            is_idle = not use.sm_percent and (use.idle_s is None or use.idle_s * 1000 >= told_ms)
-            used = told_ms * use.sm_percent // 100
-            mib_s = (use.memory_used_mib or 0) * told_ms // 1000
-            energy = _joules(use.power_mw, told_ms)
             peak = _peak(use, looks.used_before.of(share.uuid, held))
-            idle, within = known if is_idle else 0, min(used, known)
-            told = (known, used, idle, memory, mib_s, energy, known, within, peak)
-            sample = Sample(span, 0, asks, given, *told)
+            sample = _with_use(sample, use, _told_ms(use, span, last), peak)
             active = last if active is None or (last is not None and last > active) else active
         samples.append(sample)
         cards[share.uuid].append(sample)
     if len(samples) == 1:
         return samples[0], active
     return together(samples)._replace(seen=span, asked=asks), active
+
+
+def _of_share(share: CardShare, span: int, asks: int) -> Sample:
+    """While nobody has told what it does. Whoever writes an allocation himself has no more than the
+    card."""
+    of_card = max(share.card_units, 1)
+    given = span * min(share.units, of_card) // of_card
+    return Sample(span, 0, asks, given, memory_given=share.memory_mib * span // 1000)
+
+
+def _with_use(held: Sample, use: ContainerUse, told_ms: int, peak: int) -> Sample:
+    """`told_ms`: of how much of the time the agent tells."""
+    percent = use.sm_percent or 0
+    known, used = held.given * told_ms // held.seen, told_ms * percent // 100
+    is_idle = not percent and (use.idle_s is None or use.idle_s * 1000 >= told_ms)
+    return held._replace(
+        told=known,
+        used=used,
+        idle=known if is_idle else 0,
+        memory_used=(use.memory_used_mib or 0) * told_ms // 1000,
+        energy=_joules(use.power_mw, told_ms),
+        known=known,
+        within=min(used, known),
+        peak=peak,
+    )
 
 
 def _average_units(moment: Moment) -> int:
