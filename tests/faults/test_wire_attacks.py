@@ -64,6 +64,8 @@ async def test_ten_thousand_slow_clients_neither_stop_nor_swell_the_server(child
     with many_descriptors():
         try:
             async with connected(child) as client:
+                # Who has not said yet who he is gives way to others.
+                assert await client.get(CONFIGMAPS)
                 for _ in range(10):
                     await join(crowd, child.port, size=CROWD // 10)
                     async with asyncio.timeout(QUICK_S):

@@ -16,6 +16,7 @@ LOCAL_COMMANDS = tuple(
         "down",
         "example",
         "kubeconfig",
+        "machines",
         "quota",
         "reset",
         "status",

@@ -108,7 +108,8 @@ async def hostile(behave: Behave, *, tls: bool = True) -> AsyncIterator[Hostile]
         await asyncio.gather(*tasks, return_exceptions=True)
         # With TLS, `close` waits for an answer of the peer, longer than the test lives.
         for writer in writers:
-            writer.transport.abort()
+            with contextlib.suppress(AttributeError):  # Python 3.11.2, if it is closed already
+                writer.transport.abort()
         await asyncio.sleep(0)
 
 
