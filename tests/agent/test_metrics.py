@@ -1,5 +1,9 @@
 """The agent's metrics: DCGM's names for other dashboards, and ours for what they do not have."""
 
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -112,3 +116,37 @@ def test_the_number_of_series_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> No
     found = told()
     assert len(found["DCGM_FI_DEV_XID_ERRORS"]) == 2
     assert found["gpupool_containers_left_out"] == [({"node": "n"}, 2.0)]
+
+
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "metrics.md").read_text(encoding="utf-8")
+
+
+def documented() -> set[str]:
+    """Names on the page; `_FB_TOTAL` beside `DCGM_FI_DEV_FB_FREE` is short for the whole name."""
+    tables = [line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `")]
+    names = {name for cell in tables for name in re.findall(r"`([A-Za-z_]+)`", cell)}
+    return {f"DCGM_FI_DEV{name}" if name.startswith("_") else name for name in names}
+
+
+def test_the_page_lists_every_metric_and_no_other() -> None:
+    served = {name.removesuffix("_total") for name in told()}
+    agents = {
+        name.removesuffix("_total")
+        for name in documented()
+        if name.startswith(("DCGM_FI_", "gpupool_")) and "_scheduler_" not in name
+    }
+    assert served == agents
+
+
+@pytest.mark.parametrize(("cards", "pods"), [(8, 0), (8, 20), (1, 110)])
+def test_there_are_as_many_series_as_the_page_says(cards: int, pods: int) -> None:
+    made = tuple(Card(n, f"GPU-{n}", "Tesla V100", 16130) for n in range(cards))
+    uses: list[list[ContainerUse]] = [[] for _ in made]
+    for n in range(pods):
+        uses[n % cards].append(replace(P, pod=f"p{n}"))
+    read = tuple(reading(card.uuid, *on) for card, on in zip(made, uses, strict=True))
+    metrics = Metrics("n", True, Inventory(made, driver="550.1"))
+    lines = metrics.text(NodeReadings("n", 9.0, read)).splitlines()
+    count = sum(not line.startswith("#") for line in lines)
+    most = 15 * max(cards, pods) + 9 * pods + 10 * cards
+    assert most - 2 * cards <= count <= most + 10  # "and some of the node"

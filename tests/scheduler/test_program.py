@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import replace
@@ -87,6 +88,19 @@ def page(port: int, path: str) -> str:
         return str(answer.read().decode())
 
 
+def families(metrics: str) -> set[str]:
+    """Names of metrics, without what prometheus-client adds about their age."""
+    typed = [line.split()[2] for line in metrics.splitlines() if line.startswith("# TYPE ")]
+    return {name for name in typed if not name.endswith("_created")}
+
+
+def documented() -> set[str]:
+    docs = (Path(__file__).parent.parent.parent / "docs" / "metrics.md").read_text(encoding="utf-8")
+    tables = [line.split("|")[1] for line in docs.splitlines() if line.startswith("| `")]
+    names = {name for cell in tables for name in re.findall(r"`([a-z_]+)`", cell)}
+    return {n for n in names if n.startswith(("scheduler_", "gpupool_scheduler_", "leader_"))}
+
+
 async def test_the_scheduler_leads_binds_and_serves_health(cluster: Cluster) -> None:
     async with client(cluster) as kube:
         await add_node(kube, "far", 1)
@@ -103,6 +117,7 @@ async def test_the_scheduler_leads_binds_and_serves_health(cluster: Cluster) -> 
                 f'gpupool_scheduler_largest_gang{{cards_per_pod="1",policy="{POLICY}"}} 0.0',
             ):
                 assert line in metrics.splitlines(), metrics
+            assert families(metrics) == documented()
             lease = await kube.get(LEASES, NAME, "kube-system")
             assert lease["spec"]["holderIdentity"] == "me"
         lease = await kube.get(LEASES, NAME, "kube-system")
