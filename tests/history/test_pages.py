@@ -10,7 +10,7 @@ from gpupool.health import LOOPBACK, Address, serving
 from gpupool.history.database import NoHistory
 from gpupool.history.pages import FileHistory, history_app
 from gpupool.history.reader import Points, Sums
-from gpupool.history.samples import Sample
+from gpupool.history.samples import FIELDS, Sample
 from gpupool.history.series import Key, Kind
 from gpupool.history.store import Entry, Store
 
@@ -68,6 +68,16 @@ async def test_a_wrong_question_is_refused(path: Path, question: str) -> None:
     status, body = await _get(path, question)
     assert status == 400
     assert body.startswith(b"a wrong question")
+
+
+async def test_a_client_of_another_version_is_told_so(path: Path) -> None:
+    """Figures have places, not names: of another version they would be taken for others."""
+    for kind in ("sums?kind=card", "points?kind=card&name=GPU-a"):
+        question = f"/history/{kind}&since={START}&until={START + 60}&figures="
+        assert (await _get(path, f"{question}{FIELDS}"))[0] == 200
+        status, body = await _get(path, f"{question}{FIELDS + 1}")
+        assert status == 400
+        assert b"of the same version" in body
 
 
 async def test_who_asks_for_a_history_that_is_missing_is_told_so(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from gpupool.history.database import NoHistory
 from gpupool.history.reader import MOST_POINTS, Points, Reader, Sums
+from gpupool.history.samples import FIELDS
 from gpupool.history.series import Kind
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError, Refused
@@ -105,6 +106,7 @@ class ClusterHistory:
         return msgspec.convert(await self._page(_POINTS, given), Points)
 
     async def _page(self, path: str, given: dict[str, Any]) -> Any:
+        given = {**given, "figures": FIELDS}
         query = urlencode({key: value for key, value in given.items() if value is not None})
         try:
             async with asyncio.timeout(_ANSWER_LIMIT_S):
@@ -147,7 +149,7 @@ def history_app(path: Path) -> web.Application:
     history = FileHistory(path)
 
     async def sums(request: web.Request) -> web.Response:
-        given = request.query
+        given = _checked(request)
         return await _answered(
             lambda: history.sums(
                 Kind(given["kind"]), float(given["since"]), _until(given), given.get("prefix", "")
@@ -155,7 +157,7 @@ def history_app(path: Path) -> web.Application:
         )
 
     async def points(request: web.Request) -> web.Response:
-        given = request.query
+        given = _checked(request)
         return await _answered(
             lambda: history.points(
                 Kind(given["kind"]),
@@ -169,6 +171,14 @@ def history_app(path: Path) -> web.Application:
     app = web.Application()
     app.add_routes([web.get(_SUMS, sums), web.get(_POINTS, points)])
     return app
+
+
+def _checked(request: web.Request) -> Any:
+    """Its parameters. Figures have places, not names: a client of another version would take them
+    for others."""
+    if request.query.get("figures", str(FIELDS)) != str(FIELDS):
+        raise web.HTTPBadRequest(text="ask it with a gpupool of the same version as the collector")
+    return request.query
 
 
 def _until(given: Any) -> float | None:
