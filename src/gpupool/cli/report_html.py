@@ -30,7 +30,8 @@ table { border-collapse: collapse; width: 100%; } div.wide { overflow-x: auto; }
 th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line);
   white-space: nowrap; font-variant-numeric: tabular-nums; }
 th:first-child, td:first-child, td.text, th.text { text-align: left; }
-th { color: var(--faint); font-weight: 600; } code { font-size: 13px; color: var(--faint); }
+th { color: var(--faint); font-weight: 600; } code { font-size: 13px; color: var(--faint);
+  display: block; white-space: normal; overflow-wrap: anywhere; }
 .figures { display: flex; flex-wrap: wrap; gap: 2rem; margin: 1rem 0; }
 .figures b { display: block; font-size: 1.6rem; } .low { color: var(--warn); }
 .key span { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; }
@@ -221,10 +222,9 @@ def _advice(report: Report) -> str:
     rows = [
         (
             escape(f"{each.namespace}/{each.workload}"),
-            escape(each.words),
-            f"<code>{escape(each.command)}</code>" if each.command else NO_COMMAND,
+            f"{escape(each.words)}<code>{escape(each.command or NO_COMMAND)}</code>",
         )
         for each in report.advice
     ]
-    titles = ("workload", "what would do", "command")
-    return f"<h2>Workloads that could do with less</h2>{_table(titles, rows, 3)}"
+    titles = ("workload", "what would do, and the command")
+    return f"<h2>Workloads that could do with less</h2>{_table(titles, rows, 2)}"
