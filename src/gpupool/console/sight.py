@@ -5,12 +5,14 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 from gpupool.console.drain import Drains
 from gpupool.console.gpu_views import GpuViews
 from gpupool.console.gpus import Overview
 from gpupool.console.model import Model, NewModel
-from gpupool.console.read_cards import ReadCards
+from gpupool.console.read_cards import READINGS, ReadCards
+from gpupool.console.recent_use import RecentUse
 from gpupool.console.rights import Denied, Right, Rights
 from gpupool.console.schemas import Schemas
 from gpupool.console.watches import Watch, Watches, What
@@ -41,6 +43,7 @@ class Sight:
     rights: Rights = field(init=False)
     cards: ReadCards = field(init=False)
     schemas: Schemas = field(init=False)
+    recent: RecentUse = field(init=False)
     drains: Drains = field(default_factory=Drains)
     _model: Model | None = None
     _gpus: GpuViews | None = None
@@ -51,6 +54,11 @@ class Sight:
         self.watches = Watches(self.kube, self.clock)
         self.rights = Rights(self.kube, self.clock)
         self.schemas = Schemas(self.kube, self.clock)
+        self.recent = RecentUse(
+            partial(self.history_of, self.kube) if self.history_of is not None else None,
+            self.clock,
+            lambda: self.watches.say(READINGS),
+        )
         self.cards = ReadCards(self.kube, self.clock, self.watches.say, self.agents)
 
     async def watch(self, what: What) -> Watch:
@@ -110,6 +118,7 @@ class Sight:
     async def end(self) -> None:
         await self.drains.end_all()
         await self.cards.end()
+        await self.recent.end()
         await self.watches.end_all()
         self._model = self._gpus = None
 

@@ -97,6 +97,11 @@ class Visit:
         self.read[READINGS] = self.session.sight.watches.count(READINGS)
         return await self.session.sight.cards.of(nodes)
 
+    async def recent_use(self) -> dict[str, CardReading]:
+        """As `readings`, of all cards and of the last minutes: for pages with many nodes."""
+        self.read[READINGS] = self.session.sight.watches.count(READINGS)
+        return await self.session.sight.recent.cards()
+
     async def history(self, kind: Kind, name: str, span_s: int) -> tuple[Points | None, str]:
         """The last seconds of one series; or None, and why there is none. It holds nothing that the
         page's own rights do not cover: who shows it has read the thing itself."""

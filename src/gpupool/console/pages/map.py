@@ -58,10 +58,11 @@ async def _show(visit: Visit) -> Shown:
     pods = (await visit.watch(PODS, "")).rows(pod_row)
     colours = palette(by_of(visit.query.get("colour", "")), found.nodes)
     is_heat = _is_heat(visit.query, shown)
-    # Of many nodes what is used is not asked: each is a connection.
+    # Of many nodes what is used is not asked, but read from the history: each is a connection.
     asked = shown.rows if found.totals.nodes > MOST_NODES_READ else found.nodes
     is_asked = not is_heat or asked is found.nodes
-    read = await visit.readings(frozenset(node.name for node in asked)) if is_asked else {}
+    names = frozenset(node.name for node in asked)
+    read = await (visit.readings(names) if is_asked else visit.recent_use())
     return Shown(
         title=t("GPU map"),
         sentence=_sentence(t, visit.query, found, nodes, filters),
@@ -80,6 +81,7 @@ async def _show(visit: Visit) -> Shown:
             "size": visit.query.get("view", ""),
             "only": (filters.node, visit.link("map", **{**visit.query, "node": "", "view": ""})),
             "heat": _heat_links(visit) if is_heat else None,
+            "is_recent": is_heat and not is_asked and colours.by is By.USE,
             "version": await heat_version(visit, found) if is_heat else "",
         },
     )

@@ -12,6 +12,7 @@ from gpupool.console.parts.channel import Channel, MayGoOn
 from gpupool.console.read_cards import MOST_NODES_READ
 from gpupool.console.rights import Right
 from gpupool.console.visit import Visit
+from gpupool.core.readings import CardReading
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES, PODS
 
@@ -19,10 +20,16 @@ from kubeclient.resources import NODES, PODS
 async def heat_of(visit: Visit, found: Overview) -> tuple[Heat, str]:
     """And the name of the state that it shows: another one has other colours."""
     colours = palette(by_of(visit.query.get("colour", "")), found.nodes)
-    by_use = colours.by is By.USE and len(found.nodes) <= MOST_NODES_READ
-    read = await visit.readings(frozenset(n.name for n in found.nodes)) if by_use else {}
+    read = await _used(visit, found) if colours.by is By.USE else {}
     heat = Heat(colours, read, filters_of(visit.query).mean)
     return heat, f"{found.epoch}-{heat.digest}"
+
+
+async def _used(visit: Visit, found: Overview) -> dict[str, CardReading]:
+    """Of many nodes, agents are not asked: each is a connection. The history has asked them."""
+    if len(found.nodes) > MOST_NODES_READ:
+        return await visit.recent_use()
+    return await visit.readings(frozenset(node.name for node in found.nodes))
 
 
 async def heat_version(visit: Visit, found: Overview) -> str:

@@ -8,6 +8,7 @@ from gpupool.console.gpus import CardView, NodeView, Overview
 from gpupool.console.pages.card_actions import card_actions, card_rights
 from gpupool.console.pages.pod import pod_sentence
 from gpupool.console.pages.pod_actions import pod_looks
+from gpupool.console.pages.pod_owner import owner_cell
 from gpupool.console.pages.pods import pod_state
 from gpupool.console.pages.resize import resize_action
 from gpupool.console.parts.cells import Age, Cell, Level, Link, State, Text
@@ -138,17 +139,17 @@ async def _pod(visit: Visit, found: Overview, key: PodKey, close: str) -> Panel:
         href=visit.link("pods", namespace, name),
         close=close,
         sentence=pod_sentence(t, row),
-        facts=_pod_facts(visit, row),
+        facts=_pod_facts(visit, row, await owner_cell(visit, row)),
         actions=(*await resize_action(visit, row), *await pod_looks(visit, row)),
         past=await past_of_pod(visit, row, ("map",)),
     )
 
 
-def _pod_facts(visit: Visit, row: PodRow) -> tuple[tuple[str, Cell], ...]:
+def _pod_facts(visit: Visit, row: PodRow, owner: Cell) -> tuple[tuple[str, Cell], ...]:
     t = visit.t
     found: list[tuple[str, Cell]] = [
         (t("State"), pod_state(t, row)),
-        (t("Belongs to"), Text(row.owner or "–")),
+        (t("Belongs to"), owner),
         (t("Age"), Age(row.created)),
     ]
     if row.node:

@@ -8,6 +8,7 @@ from gpupool.console.model import Model
 from gpupool.console.pages import pod_actions
 from gpupool.console.pages.edit import edit_button
 from gpupool.console.pages.node import events_of
+from gpupool.console.pages.pod_owner import owner_cell
 from gpupool.console.pages.pod_places import found_pod, pod_crumbs
 from gpupool.console.pages.pods import pod_state, share_words
 from gpupool.console.pages.resize import RESIZE, resize_action
@@ -45,20 +46,23 @@ async def _show(visit: Visit) -> Shown:
     row = await _with_walls(visit, pod_row(pod))
     why = await _why(visit, pod, row) if row.waits else None
     lacks = await visit.lacks(Right("delete", PODS, namespace))
+    looks = await pod_actions.pod_looks(visit, row)
     read = await visit.readings(frozenset({row.node})) if row.shares else {}
     return Shown(
         title=name,
         sentence=pod_sentence(t, row, why),
         crumbs=pod_crumbs(visit),
         actions=(
-            *(() if row.waits else await pod_actions.pod_looks(visit, row)),
+            *(() if row.waits else looks),
             *await resize_action(visit, row),
             await edit_button(visit, PODS, namespace, name),
             *pod_actions.pod_actions(visit, row, lacks),
+            *(looks if row.waits else ()),  # greyed out: not what one looks at first
         ),
         command=f"kubectl describe pod {name} --namespace {namespace}",
         values={
             "row": row,
+            "owner": await owner_cell(visit, row),
             "pod": pod,
             "state": pod_state(t, row),
             "why": why,

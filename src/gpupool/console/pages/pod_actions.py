@@ -21,11 +21,13 @@ async def pod_looks(visit: Visit, row: PodRow) -> tuple[RowAction, ...]:
     t = visit.t
     no_logs = await visit.lacks(*log_rights(row.namespace))
     no_shell = await visit.lacks(*exec_rights(row.namespace))
+    no_place = "" if row.node else t("It has no node yet.")
+    no_life = t("It has ended.") if row.is_over else no_place
     logs = visit.link("pods", row.namespace, row.name, "logs")
     terminal = visit.link("pods", row.namespace, row.name, "terminal")
     return (
-        RowAction(t("Logs"), logs, no_logs, is_page=True),
-        RowAction(t("Terminal"), terminal, no_shell, is_page=True),
+        RowAction(t("Logs"), logs, no_logs or no_place, is_page=True),
+        RowAction(t("Terminal"), terminal, no_shell or no_life, is_page=True),
     )
 
 

@@ -1,6 +1,9 @@
 """Chinese: the GPU map."""
 
 WORDS = {
+    "Of so many nodes, what is used is the mean of the last minutes, from the history.": (
+        "节点较多时，使用情况为历史数据中最近几分钟的平均值。"
+    ),
     "GPU map": "GPU 地图",
     "{found} of {all} nodes have {wanted} GiB free on one card.": (
         "{all} 个节点中有 {found} 个在一张卡上有 {wanted} GiB 空闲显存。"

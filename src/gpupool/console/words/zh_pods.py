@@ -1,6 +1,8 @@
 """Chinese: pods, and why they wait."""
 
 WORDS = {
+    "It has no node yet.": "它还没有节点。",
+    "It has ended.": "它已结束。",
     "{all} pods, {gpus} of them hold cards.": "{all} 个容器组，其中 {gpus} 个占用 GPU 卡。",
     "Restarts": "重启次数",
     "There are no pods here.": "这里没有容器组。",

@@ -1,0 +1,74 @@
+"""A pod's page in a browser: what cannot be done says why, and the workload is one click away."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from gpupool.testing import Cluster
+from kubeclient.objects import Obj
+from tests.browser.conftest import OpenBrowser
+from tests.browser.console_pages import running_console, signed_in
+from tests.e2e.api import call
+from tests.e2e.kubectl import eventually
+
+pytestmark = pytest.mark.timeout(600)
+
+APPS = "/apis/apps/v1/namespaces/default/deployments"
+PODS = "/api/v1/namespaces/default/pods"
+WORDS = {
+    "en": ("Logs", "Terminal", "It has no node yet."),
+    "zh-CN": ("日志", "终端", "它还没有节点。"),
+}
+
+
+def deployment(name: str, **pod: Obj) -> Obj:
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "c", "image": "pause"}], **pod},
+            },
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(pools=[{"name": "plain", "instanceType": "ecs.g6.large", "count": 1}]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def address(cluster: Cluster) -> Iterator[str]:
+    with running_console(cluster.kubeconfig) as found:
+        yield found
+
+
+def pod_of(cluster: Cluster, app: str) -> str:
+    path = f"{PODS}?labelSelector=app%3D{app}"
+    eventually(lambda: bool(call(cluster, "GET", path)[1]["items"]), within_s=120)
+    name: str = call(cluster, "GET", path)[1]["items"][0]["metadata"]["name"]
+    return name
+
+
+@pytest.mark.parametrize("language", WORDS)
+async def test_a_pod_without_a_node_offers_neither_logs_nor_a_terminal(
+    cluster: Cluster, address: str, open_browser: OpenBrowser, language: str
+) -> None:
+    logs, terminal, why = WORDS[language]
+    call(cluster, "POST", APPS, deployment("waits", nodeSelector={"no": "such"}))
+    name = pod_of(cluster, "waits")
+    async with signed_in(open_browser, address) as visitor:
+        await visitor.speaks(language)
+        await visitor.goes_to(f"/pods/default/{name}")
+        grey = "[...document.querySelectorAll('#page [aria-disabled=true]')]"
+        found = await visitor.page.until(
+            f"{grey}.filter((each) => each.title === {why!r}).map((each) => each.innerText)"
+        )
+        assert found == [logs, terminal]
+        # The pod is of a ReplicaSet, and that is of the Deployment that somebody has made.
+        await visitor.clicks("Deployment waits", "#page")
+        await visitor.is_at("/deployments/default/waits")
