@@ -17,6 +17,7 @@ from gpupool.console.parts.form import Invalid
 from gpupool.console.platform import OwnMachine, Quota
 from gpupool.console.words import ENGLISH, translator
 from gpupool.testing import Cluster
+from tests.console.conftest import Office
 from tests.console.own_console import OwnConsole, running_console
 from tests.e2e.kubectl import eventually
 
@@ -276,3 +277,10 @@ def test_instances_are_added_and_removed(console: OwnConsole) -> None:
     assert console.posts("/create/instances", type="nope", count="1")[0] == 422
     assert "1 of 1 instances are free." in console.page("/instances")
     assert console.posts("/instances/spare-2/remove")[0] == 303
+
+
+def test_a_console_that_serves_others_has_no_instances(office: Office) -> None:
+    for path in ("instances", "create/instances", "instances/machine-1/remove"):
+        assert office.sees(path)[0] == 404
+    for path in ("create/instances", "instances/machine-1/remove"):
+        assert office.sends(path, type=P100.name, count="1")[0] == 404

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from gpupool.console.schemas import Schemas, fields_at, kinds_in, schema_of, values_at
+from gpupool.console.schemas import Documents, Schemas, fields_at, kinds_in, schema_of, values_at
 from kubeclient.objects import Obj
 from tests.console.conftest import Office
 
@@ -108,19 +108,54 @@ def test_references_that_lead_in_a_circle_end() -> None:
     assert kinds_in({}, "v1") == []
 
 
-async def test_a_document_is_read_once_in_a_while() -> None:
-    class Server:
-        read = 0
+class Server:
+    """Its index, and a document with one kind, in which a field is called "description"."""
 
-        async def page(self, path: str) -> Obj:
-            self.read += 1
-            return {"paths": {"api/v1": {}}}
+    def __init__(self, name: str = "/openapi/v3/api/v1?hash=A") -> None:
+        self.name = name
+        self.read: list[str] = []
 
-    now, server = [0.0], Server()
-    schemas = Schemas(server, lambda: now[0])  # type: ignore[arg-type]  # all that it uses
-    for _ in range(3):
-        assert [each.name for each in await schemas.values("", "", ("apiVersion",))] == ["v1"]
-    assert server.read == 1
+    async def page(self, path: str) -> Obj:
+        self.read.append(path)
+        if path == "/openapi/v3":
+            return {"paths": {"api/v1": {"serverRelativeURL": self.name}, "version": {}}}
+        kind = {"group": "", "version": "v1", "kind": "Pod"}
+        properties = {"description": {"type": "string", "default": 3, "description": "Ah. " * 99}}
+        properties |= {"default": {"type": "string"}}
+        schema = {"properties": properties, "x-kubernetes-group-version-kind": [kind]}
+        return {"paths": {"much": {}}, "components": {"schemas": {"P": schema}}}
+
+
+def visitor(server: Server, now: list[float], documents: Documents) -> Schemas:
+    return Schemas(server, lambda: now[0], documents)  # type: ignore[arg-type]  # all it uses
+
+
+async def test_a_document_is_read_once_for_all_visitors_and_the_index_by_each() -> None:
+    now, server, documents = [0.0], Server(), Documents()
+    for _ in range(2):
+        schemas = visitor(server, now, documents)
+        for _ in range(2):
+            [other, field] = await schemas.fields("v1", "Pod", ())
+            assert other.name == "default"
+            assert (field.name, field.help) == ("description", "Ah")
+    assert server.read == ["/openapi/v3", "/openapi/v3/api/v1", "/openapi/v3"]
     now[0] += 301
-    await schemas.values("", "", ("apiVersion",))
-    assert server.read == 2
+    server.name = "/openapi/v3/api/v1?hash=B"  # a CRD has changed
+    await schemas.fields("v1", "Pod", ())
+    assert server.read[3:] == ["/openapi/v3", "/openapi/v3/api/v1"]
+
+
+async def test_a_document_without_a_hash_is_not_shared() -> None:
+    now, documents = [0.0], Documents()
+    first, second = Server("/openapi/v3/api/v1"), Server("/openapi/v3/api/v1")
+    await visitor(first, now, documents).fields("v1", "Pod", ())
+    await visitor(second, now, documents).fields("v1", "Pod", ())
+    assert second.read == ["/openapi/v3", "/openapi/v3/api/v1"]
+
+
+async def test_few_documents_are_kept() -> None:
+    now, documents = [0.0], Documents()
+    for number in range(40):
+        server = Server(f"/openapi/v3/api/v1?hash={number}")
+        await visitor(server, now, documents).fields("v1", "Pod", ())
+    assert len(documents._kept) == 12

@@ -1,12 +1,13 @@
 """What the API server's own OpenAPI says about a place in a manifest: fields, types, values.
 
-The documents are read with the visitor's rights, kept for some minutes, and never given out whole.
+The documents are read with the visitor's rights, and never given out whole.
 """
 
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from kubeclient.client import Kube
 from kubeclient.errors import NotFound
@@ -18,6 +19,7 @@ _MOST_STEPS = 32  # of a path, and of references to references
 _HELP = 160
 _API_VERSION = re.compile(r"([a-z0-9.-]{1,253}/)?[a-z0-9]{1,63}")
 _KINDS = "x-kubernetes-group-version-kind"
+_NOT_SHOWN = frozenset({"default", "format", "pattern", "x-kubernetes-validations"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,29 @@ _OF_EVERY_OBJECT = (
 
 
 @dataclass(slots=True)
+class Documents:
+    """What was read last, for all visitors: a document is some megabytes. Its name has a hash of
+    its content, and comes from the index that each visitor reads with their own rights."""
+
+    _kept: OrderedDict[str, Obj] = field(default_factory=OrderedDict)
+
+    def get(self, name: str) -> Obj | None:
+        if name in self._kept:
+            self._kept.move_to_end(name)
+        return self._kept.get(name)
+
+    def keep(self, name: str, schemas: Obj) -> None:
+        self._kept[name] = schemas
+        while len(self._kept) > _MOST_DOCUMENTS:
+            self._kept.popitem(last=False)
+
+
+@dataclass(slots=True)
 class Schemas:
     kube: Kube
     clock: Callable[[], float]
-    _kept: OrderedDict[str, tuple[float, Obj]] = field(default_factory=OrderedDict)
+    documents: Documents = field(default_factory=Documents)
+    _index: tuple[float, dict[str, str]] = (float("-inf"), {})
 
     async def fields(self, api_version: str, kind: str, path: tuple[str, ...]) -> list[Named]:
         """Of the object at the path; lists are passed through. Raises KubeError."""
@@ -54,36 +75,64 @@ class Schemas:
     async def values(self, api_version: str, kind: str, path: tuple[str, ...]) -> list[Named]:
         """That the field at the path can have; none: any. Raises KubeError."""
         if path == ("apiVersion",):
-            return [Named(name) for name in await self._versions()]
+            return [Named(name) for name in sorted(await self._versions())]
         schemas = await self._schemas(api_version)
         if path == ("kind",):
             return [Named(name) for name in kinds_in(schemas, api_version)]
         return values_at(schemas, schema_of(schemas, api_version, kind), path)
 
-    async def _versions(self) -> list[str]:
-        paths = (await self._document("")).get("paths") or {}
-        found = (name.removeprefix("apis/").removeprefix("api/") for name in paths)
-        return sorted(each for each in found if _API_VERSION.fullmatch(each))
+    async def _versions(self) -> dict[str, str]:
+        """The name of the document of each, with its hash."""
+        if self._index[0] < self.clock():
+            paths = (await self._page("/openapi/v3")).get("paths") or {}
+            names = {
+                path.removeprefix("apis/").removeprefix("api/"): each.get("serverRelativeURL", "")
+                for path, each in paths.items()
+            }
+            found = {k: v for k, v in names.items() if _API_VERSION.fullmatch(k)}
+            self._index = (self.clock() + _GOOD_FOR_S, found)
+        return self._index[1]
 
     async def _schemas(self, api_version: str) -> Obj:
-        if not _API_VERSION.fullmatch(api_version):
+        name = (await self._versions()).get(api_version)
+        if name is None:
             return {}
+        if (known := self.documents.get(name)) is not None and "hash=" in name:
+            return known
         under = "apis" if "/" in api_version else "api"
-        document = await self._document(f"/{under}/{api_version}")
-        return (document.get("components") or {}).get("schemas") or {}
+        document = await self._page(f"/openapi/v3/{under}/{api_version}")
+        schemas = _each((document.get("components") or {}).get("schemas") or {})
+        self.documents.keep(name, schemas)
+        return schemas
 
-    async def _document(self, path: str) -> Obj:
-        kept = self._kept.get(path)
-        if kept is not None and kept[0] > self.clock():
-            return kept[1]
+    async def _page(self, path: str) -> Obj:
         try:
-            found = await self.kube.page(f"/openapi/v3{path}")
+            return await self.kube.page(path)
         except NotFound:
-            found = {}
-        self._kept[path] = (self.clock() + _GOOD_FOR_S, found)
-        while len(self._kept) > _MOST_DOCUMENTS:
-            self._kept.popitem(last=False)
-        return found
+            return {}
+
+
+def _slim(schema: Any) -> Any:
+    """Without what nobody is shown: most of it is prose."""
+    if isinstance(schema, list):
+        return [_slim(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _slim(each) for key, each in schema.items() if key not in _NOT_SHOWN}
+    if isinstance(schema.get("properties"), dict):
+        found["properties"] = _each(schema["properties"])
+    if isinstance(schema.get("description"), str):
+        found["description"] = _first(schema["description"])
+    return found
+
+
+def _each(named: Obj) -> Obj:
+    """The keys are names of fields, whatever they are."""
+    return {name: _slim(each) for name, each in named.items()}
+
+
+def _first(words: str) -> str:
+    return words.partition(". ")[0].partition("\n")[0][:_HELP]
 
 
 def schema_of(schemas: Obj, api_version: str, kind: str) -> Obj:
@@ -132,9 +181,9 @@ def values_at(schemas: Obj, schema: Obj, path: tuple[str, ...]) -> list[Named]:
 def _named(schemas: Obj, name: str, schema: Obj, is_required: bool) -> Named:
     whole = _resolved(schemas, schema)
     kind = str(whole.get("type") or ("object" if whole.get("properties") else "any"))
-    words = str(schema.get("description") or whole.get("description") or "")
-    first = words.partition(". ")[0].partition("\n")[0]
-    return Named(name, kind, first[:_HELP], is_required)
+    # One field may be called "description".
+    words = schema.get("description") or whole.get("description")
+    return Named(name, kind, _first(words) if isinstance(words, str) else "", is_required)
 
 
 def _at(schemas: Obj, schema: Obj, path: tuple[str, ...]) -> Obj:

@@ -14,7 +14,7 @@ from gpupool.console.model import Model, NewModel
 from gpupool.console.read_cards import READINGS, ReadCards
 from gpupool.console.recent_use import RecentUse
 from gpupool.console.rights import Denied, Right, Rights
-from gpupool.console.schemas import Schemas
+from gpupool.console.schemas import Documents, Schemas
 from gpupool.console.watches import Watch, Watches, What
 from gpupool.console.words import word
 from gpupool.contract.names import AGENT_NAMESPACE
@@ -39,6 +39,7 @@ class Sight:
     clock: Callable[[], float]
     history_of: HistoryOf | None = None
     agents: str = AGENT_NAMESPACE  # the namespace of the agents
+    documents: Documents = field(default_factory=Documents)  # of the API, for all visitors
     watches: Watches = field(init=False)
     rights: Rights = field(init=False)
     cards: ReadCards = field(init=False)
@@ -53,7 +54,7 @@ class Sight:
     def __post_init__(self) -> None:
         self.watches = Watches(self.kube, self.clock)
         self.rights = Rights(self.kube, self.clock)
-        self.schemas = Schemas(self.kube, self.clock)
+        self.schemas = Schemas(self.kube, self.clock, self.documents)
         self.recent = RecentUse(
             partial(self.history_of, self.kube) if self.history_of is not None else None,
             self.clock,
@@ -139,6 +140,7 @@ class Sights:
     clock: Callable[[], float]
     history_of: HistoryOf | None = None
     agents: str = AGENT_NAMESPACE
+    _documents: Documents = field(default_factory=Documents)
     _open: dict[str, _Shared] = field(default_factory=dict)
 
     async def open(self, whose: str, kube: Kube, closing: AsyncExitStack) -> Sight:
@@ -152,7 +154,9 @@ class Sights:
         return shared.sight
 
     def _new(self, kube: Kube) -> Sight:
-        return Sight(kube, self.new_model, self.clock, self.history_of, self.agents)
+        return Sight(
+            kube, self.new_model, self.clock, self.history_of, self.agents, self._documents
+        )
 
     def say(self, topic: str) -> None:
         """Pages of all visitors that show it are made again."""
