@@ -5,6 +5,7 @@ from tests.browser.console_stage import Stage, nodes_of
 LISTS = (
     "/overview",
     "/clusters",
+    "/instances",
     "/map",
     "/map?view=heat",
     "/pools",
@@ -49,6 +50,7 @@ FORMS = (
     "/create/service",
     "/create/pool",
     "/create/cluster",
+    "/create/instances",
     "/pools/cgpu/edit",
     "/pools/cgpu/scale",
     "/pools/cgpu/delete",
@@ -65,7 +67,7 @@ FORMS = (
     "/services/research/notebook/change",
     "/secrets/research/registry/show",
 )
-NODE_FORMS = ("", "/labels", "/taints", "/cordon", "/drain", "/remove", "/edit")
+NODE_FORMS = ("", "/draining", "/labels", "/taints", "/cordon", "/drain", "/remove", "/edit")
 BROKEN = ("/pods/team-a/nobody", "/no-such-page")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gpupool.console.pages import PAGES
 from tests.browser.chromium import Page
 from tests.browser.conftest import OpenBrowser
 from tests.browser.console_pages import signed_in
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.timeout(900)
 # Names that are the same in every language: products, kinds and their abbreviations, units.
 NAMES = frozenset(
     """
-    GPU GPUs CPU vCPU GiB MiB UUID YAML API UTC XID MIG NVLink NVIDIA ECS OS EN TCP UDP IP PDB
+    GPU GPUs CPU vCPU GiB MiB UUID YAML API UTC XID MIG NVLink NVIDIA ECS EIP OS EN TCP UDP IP PDB
     Kubernetes kubectl kubelet gpupool localkube kubeconfig containerd Tesla Linux CentOS Core
     Alibaba Cloud Master Worker Server Shell bash sh Ctrl Shift Tab Esc NAME key value emptyDir
     nodeSelector PIDPressure Pod Node Service Deployment Secret ConfigMap Job metadata kind
@@ -39,7 +40,7 @@ _TEXTS = """(() => {
         if (each.hasAttribute(name)) texts.push(each.getAttribute(name));
   return [document.title, ...texts];
 })()"""
-_COMMAND = re.compile(r"kubectl [ -~]*")
+_COMMAND = re.compile(r"(?:kubectl|gpupool) [ -~]*")
 _WORD = re.compile(r"(?<![\w./:@=-])[A-Za-z][A-Za-z']+(?![\w./:@=-]*[\w/=])")
 _LIKE_A_NAME = re.compile(r"[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+")  # FailedScheduling, LoadBalancer
 
@@ -88,6 +89,13 @@ def test_the_search_finds_english_and_nothing_else() -> None:
     ]
     found = english_in(texts, frozenset({"train"}))
     assert {each.split()[0] for each in found} == {"would", "do"}
+
+
+def test_every_page_of_the_console_is_visited(console_stage: Stage) -> None:
+    visited = [path.partition("?")[0].removeprefix("/") for path in all_pages(console_stage)]
+    for page in PAGES:
+        address = re.compile(re.sub(r"\{\w+\}", "[^/]+", page.path))
+        assert any(address.fullmatch(path) for path in visited), f"stage_pages lacks {page.path}"
 
 
 async def test_no_page_in_chinese_has_english_on_it(
