@@ -93,6 +93,9 @@ class CustomKinds:
             self._kinds.remove(kind)
             del self._versions[kind], self._documents[kind]
         self._terminating.discard(name)
+        prepared = {} if crd is None else self._compiled(crd)
+        # Also of a CRD that goes with its last finalizer: it was prepared as a change.
+        self._prepared = (b"", {})
         if crd is None:
             return
         if any(
@@ -100,8 +103,6 @@ class CustomKinds:
             for condition in (crd.get("status") or {}).get("conditions") or ()
         ):
             self._terminating.add(name)
-        prepared = self._compiled(crd)
-        self._prepared = (b"", {})
         added = self._by_crd[name] = []
         for document in crd["spec"]["versions"]:
             if document.get("served"):

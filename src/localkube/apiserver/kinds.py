@@ -1,5 +1,6 @@
 """Which kinds are served: one row each. Built-in rows come from data; CRDs add rows at run time."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,22 +88,25 @@ class Kinds:
 
     def __init__(self, rows: Iterable[Kind]) -> None:
         self._rows: dict[tuple[str, str, str], Kind] = {}
-        self._versions: set[tuple[str, str]] = set()
+        self._versions: Counter[tuple[str, str]] = Counter()  # how many kinds each has
         # Grows with each change, so that discovery and OpenAPI documents know when to be remade.
         self.generation = 0
         for row in rows:
             self.add(row)
 
     def add(self, kind: Kind) -> None:
-        self._rows[kind.group, kind.version, kind.plural] = kind
-        self._changed()
+        key = (kind.group, kind.version, kind.plural)
+        if key not in self._rows:
+            self._versions[kind.group, kind.version] += 1
+        self._rows[key] = kind
+        self.generation += 1
 
     def remove(self, kind: Kind) -> None:
         del self._rows[kind.group, kind.version, kind.plural]
-        self._changed()
-
-    def _changed(self) -> None:
-        self._versions = {(group, version) for group, version, _ in self._rows}
+        version = (kind.group, kind.version)
+        self._versions[version] -= 1
+        if not self._versions[version]:
+            del self._versions[version]
         self.generation += 1
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:

@@ -54,3 +54,13 @@ def test_reviews_and_metrics_are_not_stored() -> None:
 def test_no_two_kinds_share_a_name() -> None:
     names = [(kind.group, kind.version, kind.plural) for kind in KINDS]
     assert len(set(names)) == len(names) == 63
+
+
+def test_a_version_is_served_as_long_as_one_kind_has_it() -> None:
+    kinds = Kinds(KINDS)
+    storage = [kind for kind in kinds if (kind.group, kind.version) == ("storage.k8s.io", "v1")]
+    for kind in storage:
+        assert kinds.has_version("storage.k8s.io", "v1")
+        kinds.add(kind)  # again: it is one kind
+        kinds.remove(kind)
+    assert not kinds.has_version("storage.k8s.io", "v1")

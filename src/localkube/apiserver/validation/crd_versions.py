@@ -20,12 +20,17 @@ from localkube.apiserver.validation.formats import dns_1035_label, size
 _SHARED = ("subresources", "schema", "additionalPrinterColumns", "selectableFields")
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = (*("byte", "date", "date-time", "double", "float", "int32", "int64", "password"),)
+# Kubernetes has no limit. Each version is a kind of its own in discovery and OpenAPI.
+_VERSIONS_MAX = 100
 _WARNING_MAX = 256
 _SELECTABLE_MAX = 8
 _PATH_STEP = re.compile(r"[.\[\]]|[^.\[\]]+")
 
 
 def versions(errors: Errors, listed: list[Obj]) -> None:
+    if len(listed) > _VERSIONS_MAX:
+        errors.append(too_many("spec.versions", len(listed), _VERSIONS_MAX))
+        return
     kept = _without_common(listed)
     for place, version in enumerate(kept):
         path, name = f"spec.versions[{place}]", version["name"]
