@@ -27,7 +27,11 @@ MINUTES = 24 * 60
 DAY_S = MINUTES * 60
 NODES, CARDS, UNITS, CARD_MIB = 12, 4, 15, 16130
 # Agents that are away, as (node, first minute, last minute): restarts, and one long silence.
-AWAY = [(n, m, m + 2) for n in range(NODES) for m in (200 + 7 * n, 900 + 11 * n)] + [(3, 500, 560)]
+# The last of them fall into the time in which pods are looked for that are idle.
+_RESTARTS = ((200, 7), (900, 11), (1330, 5))
+AWAY = [(n, m + by * n, m + by * n + 2) for n in range(NODES) for m, by in _RESTARTS]
+AWAY += [(3, 500, 560)]
+BACK_S = 25  # so long before it answers again an agent has begun to watch
 
 
 @dataclass(frozen=True)
@@ -169,9 +173,8 @@ def readings(at_s: int) -> Readings:
     by_node = {}
     for node in range(NODES):
         if node not in away:
-            since_s = 60 * max(
-                [last + 1 for n, _, last in AWAY if n == node and last < minute] or [0]
-            )
+            back = [60 * (last + 1) - BACK_S for n, _, last in AWAY if n == node and last < minute]
+            since_s = max(back, default=0)
             cards = tuple(_card(node, card, at_s, since_s) for card in range(CARDS))
             by_node[f"n{node}"] = NodeReadings(f"n{node}", START + at_s, cards)
     return Readings(by_node, {f"n{node}": "away" for node in away})
