@@ -123,8 +123,9 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnConsole]:
         with running_console(cluster.kubeconfig, env=env) as found:
             yield found
     # Also after a test that failed half way.
-    reset = (sys.executable, "-m", "gpupool", "reset", "--name", "clusters-a", "--yes")
-    subprocess.run(reset, env={**os.environ, **env}, capture_output=True, check=False)
+    for name in ("clusters-a", "clusters-b"):
+        reset = (sys.executable, "-m", "gpupool", "reset", "--name", name, "--yes")
+        subprocess.run(reset, env={**os.environ, **env}, capture_output=True, check=False)
 
 
 def delete(console: OwnConsole, name: str) -> None:
@@ -284,3 +285,30 @@ def test_a_console_that_serves_others_has_no_instances(office: Office) -> None:
         assert office.sees(path)[0] == 404
     for path in ("create/instances", "instances/machine-1/remove"):
         assert office.sends(path, type=P100.name, count="1")[0] == 404
+
+
+def test_a_pool_of_a_running_cluster_is_made_of_existing_instances(console: OwnConsole) -> None:
+    add = {"type": P100.name, "count": "1", "names": "pooled"}
+    assert console.posts("/create/instances", **add)[0] == 303
+    empty = form(**{"pool1-count": "0", "pool1-type": P100.name, "masters-count": "0"})
+    assert console.posts("/create/cluster", **{**empty, "name": "clusters-b"})[0] == 303
+    eventually(lambda: ">Running<" in row(console, "clusters-b"), within_s=180)
+    there = "/clusters/gpupool-clusters-b"
+    page = console.asks("GET", f"{there}/create/pool")[1]
+    assert 'name="machines" value="pooled"' in page
+    pool = {"name": "existing", "count": "1", "type": "ecs.g6.large", "os": "CentOS 7.x"}
+    wrong = console.asks("POST", f"{there}/create/pool", {**pool, "source": "existing"})
+    assert wrong[0] == 422
+    assert "Choose at least one instance." in wrong[1]
+    chosen = {**pool, "source": "existing", "machines": "pooled"}
+    assert console.asks("POST", f"{there}/create/pool", chosen)[0] == 303
+    nodes = f"{there}/nodes/pooled"
+    eventually(lambda: console.asks("GET", nodes)[0] == 200, within_s=120)
+    assert P100.name in console.asks("GET", nodes)[1], "the type is that of the instance"
+    assert "0 of 1 instances are free." in console.page("/instances")
+    again = console.asks("POST", f"{there}/create/pool", {**chosen, "name": "again"})
+    assert again[0] == 422, "it is not offered any more"
+    delete(console, "clusters-b")
+    assert "1 of 1 instances are free." in console.page("/instances")
+    assert console.posts("/instances/pooled/remove")[0] == 303
+    assert "pooled" not in console.page("/create/cluster")
