@@ -12,6 +12,7 @@ from localkube.apiserver.validation.errors import (
     not_supported,
     positive,
     required,
+    too_many,
 )
 from localkube.apiserver.validation.formats import (
     dns_label,
@@ -24,9 +25,13 @@ from localkube.apiserver.validation.selectors import (
     NO_OPERATOR,
     NO_VALUES,
     label_selector,
+    named,
 )
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_SELECTORS = ("labelSelector", "namespaceSelector")
+_TERMS_MAX = 200
+_NAMED_MAX = 10_000  # keys and values, in the selectors of all terms
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -68,7 +73,19 @@ def taints(errors: Errors, listed: Sequence[Obj], path: str) -> None:
         seen.add((key, taint["effect"]))
 
 
+def _is_too_much(errors: Errors, terms: Sequence[Obj], path: str) -> bool:
+    """Kubernetes has no limit. Schedulers compile all of it with each change of the pod."""
+    selectors = [term.get(name) for term in terms for name in _SELECTORS]
+    for count, most in ((len(terms), _TERMS_MAX), (sum(map(named, selectors)), _NAMED_MAX)):
+        if count > most:
+            errors.append(too_many(path, count, most))
+            return True
+    return False
+
+
 def spread_constraints(errors: Errors, listed: Sequence[Obj], path: str) -> None:
+    if _is_too_much(errors, listed, path):
+        return
     for place, constraint in enumerate(listed):
         at, key = f"{path}[{place}]", constraint["topologyKey"]
         positive(errors, constraint["maxSkew"], f"{at}.maxSkew")
@@ -188,6 +205,10 @@ def _node_field(errors: Errors, value: Obj, path: str) -> None:
 
 
 def _pod_affinity(errors: Errors, value: Obj, path: str) -> None:
+    terms = [each["podAffinityTerm"] for each in value.get(_PREFERRED, ())]
+    terms += value.get(_REQUIRED, ())
+    if _is_too_much(errors, terms, path):
+        return
     for place, term in enumerate(value.get(_REQUIRED, ())):
         _pod_term(errors, term, f"{path}.{_REQUIRED}[{place}]")
     for place, weighted in enumerate(value.get(_PREFERRED, ())):
@@ -197,7 +218,7 @@ def _pod_affinity(errors: Errors, value: Obj, path: str) -> None:
 
 
 def _pod_term(errors: Errors, term: Obj, path: str) -> None:
-    for name in ("labelSelector", "namespaceSelector"):
+    for name in _SELECTORS:
         label_selector(errors, term.get(name), f"{path}.{name}")
     for namespace in term.get("namespaces", ()):
         invalid_each(errors, f"{path}.namespace", namespace, dns_label(namespace))

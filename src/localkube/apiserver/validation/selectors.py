@@ -1,6 +1,6 @@
 """Label selectors inside specs, and what they select."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kubeclient.objects import Obj
 from localkube.apiserver.validation.errors import (
@@ -25,12 +25,23 @@ def label_selector(errors: Errors, selector: Obj | None, path: str) -> None:
     if "matchLabels" in selector:
         labels(errors, selector["matchLabels"], f"{path}.matchLabels")
     expressions = selector.get("matchExpressions", ())
-    named = sum(1 + len(each.get("values", ())) for each in expressions)
-    if named > LABELS_MAX:
-        errors.append(too_many(f"{path}.matchExpressions", named, LABELS_MAX))
+    count = _named(expressions)
+    if count > LABELS_MAX:
+        errors.append(too_many(f"{path}.matchExpressions", count, LABELS_MAX))
         return
     for place, requirement in enumerate(expressions):
         label_requirement(errors, requirement, f"{path}.matchExpressions[{place}]")
+
+
+def named(selector: Obj | None) -> int:
+    """How many keys and values it names."""
+    if not selector:
+        return 0
+    return len(selector.get("matchLabels", ())) + _named(selector.get("matchExpressions", ()))
+
+
+def _named(expressions: Sequence[Obj]) -> int:
+    return sum(1 + len(each.get("values", ())) for each in expressions)
 
 
 def label_requirement(errors: Errors, requirement: Obj, path: str) -> None:

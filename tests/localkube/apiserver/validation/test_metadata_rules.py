@@ -222,3 +222,35 @@ def test_a_selector_names_a_thousand_keys_and_values_and_not_more(
     }
     expected = [f"spec.selector.{field}: Too many: 1001: must have at most 1000 items"]
     assert said(budget) == expected
+
+
+def _spread(count: int, **term: Any) -> Obj:
+    """A pod that asks for so many terms, of each sort."""
+    terms = [{"topologyKey": f"k{number}", **term} for number in range(count)]
+    how = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    spec = {
+        "containers": [{"name": "c", "image": "i"}],
+        "affinity": {"podAffinity": required, "podAntiAffinity": required},
+        "topologySpreadConstraints": [how | term for term in terms],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("pod", "found", "most"),
+    [
+        (_spread(201), 201, 200),
+        (_spread(11, labelSelector={"matchLabels": dict(list(MANY.items())[:1000])}), 11000, 10000),
+    ],
+)
+def test_the_terms_of_a_pod_about_others_are_bounded(pod: Obj, found: int, most: int) -> None:
+    fields = ("affinity.podAffinity", "affinity.podAntiAffinity", "topologySpreadConstraints")
+    expected = [
+        f"spec.{field}: Too many: {found}: must have at most {most} items" for field in fields
+    ]
+    assert sorted(said(pod)) == sorted(expected)
+
+
+def test_as_many_terms_as_anybody_needs_are_taken() -> None:
+    assert said(_spread(200)) == []
