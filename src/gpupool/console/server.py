@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from importlib import resources
 from urllib.parse import unquote
 
 from aiohttp import web
@@ -22,12 +21,12 @@ from gpupool.console.pages import ACTIONS, CHANNELS, PAGES, SHORT
 from gpupool.console.parts.action import Action
 from gpupool.console.parts.channel import Channel
 from gpupool.console.parts.page import NoSuchThing, Page
-from gpupool.console.percents import percent_rules
 from gpupool.console.platform import Platform
 from gpupool.console.render import THEMES, cluster_address, html
 from gpupool.console.rights import Denied, SignedOut
 from gpupool.console.sessions import Session, Sessions
 from gpupool.console.sight import Sights
+from gpupool.console.static_files import static_files, static_mark
 from gpupool.console.stream import MOST_STREAMS, follow, wants_stream
 from gpupool.console.visit import Visit
 from gpupool.console.watches import NotRead, Topic
@@ -37,7 +36,6 @@ from kubeclient.errors import KubeError, Refused
 log = logging.getLogger(__name__)
 
 _MAX_BYTES = 2 * 1024 * 1024  # of a form: a manifest may be large
-_KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _YEAR_S = 365 * 86_400
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -80,6 +78,7 @@ class Console:
         for path in SHORT:
             app.router.add_get(path, self._short)
         app.router.add_get("/static/{file}", _static)
+        app.router.add_get("/static/{mark}/{file}", _static)
         app.router.add_get("/sign-in", self._sign_in_page)
         app.router.add_post("/sign-in", self._sign_in)
         app.router.add_post("/sign-out", self._sign_out)
@@ -326,15 +325,14 @@ def _denied(request: web.Request, denied: Denied) -> web.Response:
 
 
 async def _static(request: web.Request) -> web.StreamResponse:
-    name = request.match_info["file"]
-    if name == "percents.css":
-        return web.Response(text=percent_rules(), content_type="text/css")
-    folder = resources.files("gpupool.console") / "static"
-    # Compared with what is there: the name comes from the address, and must not lead elsewhere.
-    if name not in {each.name for each in folder.iterdir()}:
+    file = static_files().get(request.match_info["file"])
+    if file is None:
         raise web.HTTPNotFound
-    text = (folder / name).read_text(encoding="utf-8")
-    return web.Response(text=text, content_type=_KINDS[name.rpartition(".")[2]])
+    answer = web.Response(text=file.text, content_type=file.kind)
+    # With another mark it is asked for by a page of before: a browser must not keep it.
+    if request.match_info.get("mark") == static_mark():
+        answer.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+    return answer
 
 
 def _html(text: str, status: int = 200, kind: str = "text/html") -> web.Response:
