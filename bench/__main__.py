@@ -1,7 +1,9 @@
 """`make bench`: runs every measurement, prints a table, writes bench/results/<time>.json.
 
 python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [mixes] [constraints]
-                [scheduler] [packing] [limiter] [nri] [history] [sampling]      nothing named: all
+                [scheduler] [restart] [packing] [limiter] [nri] [history] [sampling]
+
+Nothing named: all.
 """
 
 import sys
@@ -18,6 +20,7 @@ from bench.mixes import measure_mixes
 from bench.nri import measure_nri
 from bench.packing import measure_packing
 from bench.report import table
+from bench.restart import measure_restart
 from bench.sampling import measure_sampling
 from bench.saved import here_and_now, save
 from bench.scheduler import measure_scheduler
@@ -51,6 +54,7 @@ _MEASUREMENTS = {
     "mixes": measure_mixes,
     "constraints": measure_constraints,
     "scheduler": measure_scheduler,
+    "restart": measure_restart,
     "packing": measure_packing,
     "limiter": measure_limiter,
     "nri": measure_nri,

@@ -7,6 +7,7 @@ from bench.constraints import constraint_rows
 from bench.history import history_rows
 from bench.mixes import line as mixes_line
 from bench.packing import line as packing_line
+from bench.restart import restart_rows
 
 _ROWS = (
     ("durable POST pod, one template", "post_pod", "3,000/s"),
@@ -175,6 +176,7 @@ _PARTS = {
     "mixes": _mixes,
     "constraints": constraint_rows,
     "scheduler": _scheduler,
+    "restart": restart_rows,
     "packing": _packing,
     "limiter": _limiter,
     "nri": _nri,

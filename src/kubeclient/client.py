@@ -1,6 +1,6 @@
 """Kube: a client with one method per verb, for any API server and over any transport."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -58,9 +58,15 @@ class Listing(NamedTuple):
     resource_version: str
 
 
-def _listing(found: Obj) -> Listing:
+class Page(NamedTuple):
+    items: list[Obj]
+    resource_version: str
+    anew: bool  # the pages before are of an older state: forget them
+
+
+def _page(found: Obj, *, anew: bool = False) -> Page:
     # Servers written in Go send an empty list as null.
-    return Listing(found.get("items") or [], found["metadata"]["resourceVersion"])
+    return Page(found.get("items") or [], found["metadata"]["resourceVersion"], anew)
 
 
 class Kube:
@@ -84,30 +90,50 @@ class Kube:
         query: Query = _NO_QUERY,
         metadata_only: bool = False,
     ) -> Listing:
-        """All of them, read in pages: a transport limits the time of one call. A query with a limit
-        of its own gets that one page.
-        """
+        """All of them, read in pages. A query with a limit of its own gets that one page."""
+        items: list[Obj] = []
+        version = ""
+        pages = self.pages(resource, namespace, query=query, metadata_only=metadata_only)
+        async for page in pages:
+            if page.anew:
+                items.clear()
+            items += page.items
+            version = page.resource_version
+        return Listing(items, version)
+
+    async def pages(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        query: Query = _NO_QUERY,
+        metadata_only: bool = False,
+    ) -> AsyncIterator[Page]:
+        """All of them, as one state of the cluster: a transport limits the time of one call, and
+        who keeps less than whole objects need not have all of them in memory at once."""
         path, accept = resource.path(namespace), _METADATA.format("List") if metadata_only else JSON
         if "limit" in query:
-            return _listing(await self._call("GET", path, query=query, accept=accept))
-        items: list[Obj] = []
-        page: Query = {**query, "limit": str(_PAGE_ITEMS)}
+            yield _page(await self._call("GET", path, query=query, accept=accept))
+            return
+        asked: Query = {**query, "limit": str(_PAGE_ITEMS)}
         while True:
             try:
-                found = await self._call("GET", path, query=page, accept=accept)
+                found = await self._call("GET", path, query=asked, accept=accept)
             except Expired:
-                if "continue" not in page:
+                if "continue" not in asked:
                     raise
                 # The version of the first page was compacted meanwhile. Other pages would show a
                 # later state, so all is read again, as one state.
-                return _listing(await self._call("GET", path, query=query, accept=accept))
-            items += found.get("items") or []
+                found = await self._call("GET", path, query=query, accept=accept)
+                yield _page(found, anew=True)
+                return
+            yield _page(found)
             more = found["metadata"].get("continue")
             if not more:
-                return Listing(items, found["metadata"]["resourceVersion"])
+                return
             # Of the first page a server looks at the version; of the others it refuses one.
             rest = {k: v for k, v in query.items() if not k.startswith("resourceVersion")}
-            page = {**rest, "limit": str(_PAGE_ITEMS), "continue": more}
+            asked = {**rest, "limit": str(_PAGE_ITEMS), "continue": more}
 
     def watch(
         self,

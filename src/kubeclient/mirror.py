@@ -172,24 +172,41 @@ class Mirror:
                 await _pause(min(_PAUSE_AFTER_FAILURE_S * 2 ** min(idle - 2, 10), _LONGEST_PAUSE_S))
 
     async def _relist(self) -> None:
-        listing = await self._kube.list(
-            self.resource, self._namespace, query=self._query, metadata_only=self._metadata_only
-        )
-        fresh = {key_of(obj): obj for obj in listing.items}
+        turns = Turns()
+        fresh, version = await self._listed(turns)
         # Deletions first, so that callbacks see what is freed before it is used again.
         for key in [key for key in self._objects if key not in fresh]:
             self._put(key, None)
-        for key, obj in fresh.items():
-            if not self._metadata_only:
-                # Kubernetes leaves out both in the items of a list; events of a watch have them.
-                obj.setdefault("apiVersion", self.resource.api_version)
-                obj.setdefault("kind", self.resource.kind)
-            raw = self._objects.get(key)
+        for key, raw in fresh.items():
+            known, obj = self._objects.get(key), orjson.loads(raw)
             # Metadata has the resourceVersion: if it is equal, nothing has changed.
-            if raw is None or orjson.loads(raw)["metadata"] != obj["metadata"]:
-                self._put(key, obj)
-        self._version = listing.resource_version
+            if known is None or orjson.loads(known)["metadata"] != obj["metadata"]:
+                self._put(key, obj, raw=raw)
+            # A large cluster takes seconds, and a scheduler has to renew its Lease meanwhile. Later
+            # lists are told in one step: between what is gone and what is new, cards look free.
+            if not self._synced.is_set():
+                await turns.next()
+        self._version = version
         self._synced.set()
+
+    async def _listed(self, turns: Turns) -> tuple[dict[Key, bytes], str]:
+        """All objects, and their version. As bytes: parsed, twenty thousand pods take 300 MB."""
+        fresh: dict[Key, bytes] = {}
+        version = ""
+        async for page in self._kube.pages(
+            self.resource, self._namespace, query=self._query, metadata_only=self._metadata_only
+        ):
+            if page.anew:
+                fresh.clear()
+            for obj in page.items:
+                if not self._metadata_only:
+                    # Kubernetes leaves out both in items of a list; events of a watch have them.
+                    obj.setdefault("apiVersion", self.resource.api_version)
+                    obj.setdefault("kind", self.resource.kind)
+                fresh[key_of(obj)] = kept_json(obj)
+                await turns.next()
+            version = page.resource_version
+        return fresh, version
 
     async def _follow(self) -> None:
         query = {
@@ -236,15 +253,18 @@ class Mirror:
                 pass
         self._version = version
 
-    def _put(self, key: Key, new: Obj | None, last: Obj | None = None) -> None:
-        raw = self._objects.get(key)
-        old: Obj | None = None if raw is None else orjson.loads(raw)
+    def _put(
+        self, key: Key, new: Obj | None, last: Obj | None = None, raw: bytes | None = None
+    ) -> None:
+        """`raw`: the new object as JSON, if somebody has it; `last`: a deleted one, as it was."""
+        known = self._objects.get(key)
+        old: Obj | None = None if known is None else orjson.loads(known)
         if old is not None:
             self._unindex(key, old)
         if new is None:
             self._objects.pop(key, None)
         else:
-            self._objects[key] = kept_json(new)
+            self._objects[key] = raw or kept_json(new)
             for name, keys in self._index_keys.items():
                 self._index(name, keys, new)
         # Deleted, but never seen: callbacks know nothing of it.

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 import orjson
+import pytest
 
 from kubeclient.client import Kube
 from kubeclient.errors import NoAnswer
@@ -287,3 +288,68 @@ async def test_a_mirror_of_a_namespace_asks_for_that_namespace_only() -> None:
     await script.at_end.wait()
     task.cancel()
     assert paths == ["/api/v1/namespaces/team/pods"] * 2
+
+
+async def test_others_go_on_while_a_large_list_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scheduler that cannot renew its Lease meanwhile loses it, and has to read all again."""
+    monkeypatch.setattr("kubeclient.turns._TURN_S", -1.0)  # every turn is over at once
+    mirror = Mirror(Kube(Script([(5, [pod(f"p{at}", 3) for at in range(200)])], [])), PODS)
+    seen: list[str] = []
+    mirror.on_change(lambda _, new: seen.append("pod"))
+
+    async def renew() -> None:
+        while True:
+            seen.append("renewed")
+            await asyncio.sleep(0)
+
+    task, other = asyncio.create_task(mirror.run()), asyncio.create_task(renew())
+    await mirror.wait_synced()
+    for each in (task, other):
+        each.cancel()
+    while_told = seen[seen.index("pod") :]
+    assert while_told.count("renewed") > 100
+
+
+async def test_pages_of_an_older_state_are_forgotten() -> None:
+    answers = iter(
+        (
+            (200, page_of(pod("old", 3), more="next")),
+            (410, {"kind": "Status", "code": 410, "reason": "Expired"}),
+            (200, page_of(pod("new", 9))),
+        )
+    )
+
+    class Pages(Script):
+        async def call(self, *_: Any, **__: Any) -> tuple[int, bytes]:
+            status, found = next(answers)
+            return status, orjson.dumps(found)
+
+    mirror, seen = await followed(Pages([], []))
+    assert seen == [(None, "new@9")]
+    assert mirror.version == 9
+
+
+def page_of(obj: Obj, more: str = "") -> Obj:
+    version = obj["metadata"]["resourceVersion"]
+    return {"metadata": {"resourceVersion": version, "continue": more}, "items": [obj]}
+
+
+async def test_a_later_list_is_told_in_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who decided in between would take for free what only changes hands."""
+    monkeypatch.setattr("kubeclient.turns._TURN_S", -1.0)  # every turn is over at once
+    gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
+    lists = [(5, [pod("old", 3)]), (9, [pod(f"new{at}", 8) for at in range(20)])]
+    script = Script(lists, [[gone]])
+    mirror = Mirror(Kube(script), PODS)
+    sizes: set[int] = set()
+
+    async def look() -> None:
+        while True:
+            sizes.add(len(mirror))
+            await asyncio.sleep(0)
+
+    tasks = [asyncio.create_task(look()), asyncio.create_task(mirror.run())]
+    await asyncio.wait_for(script.at_end.wait(), 5)
+    for task in tasks:
+        task.cancel()
+    assert sizes <= {0, 1, 20}
