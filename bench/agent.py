@@ -8,7 +8,6 @@ device plugin; their containers are timers of localkube.
 """
 
 import contextlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.apiserver import cpu_s
+from bench.apiserver import cpu_s, memory_mib
 from bench.report import aligned
 from bench.saved import here_and_now, save
 from gpupool.cli.programs import ask_cluster
@@ -105,15 +104,6 @@ def _after(is_so: Callable[[], bool], what: str, pid: int) -> dict[str, float]:
         time.sleep(0.2)
     time.sleep(_SETTLES_S)
     return memory_mib(pid)
-
-
-def memory_mib(pid: int) -> dict[str, float]:
-    """Resident; the same with shared pages divided among those who share them; and its own."""
-    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    kib = {key: int(value) for key, value in re.findall(r"^(\w+):\s+(\d+)", text, re.MULTILINE)}
-    private = kib["Private_Clean"] + kib["Private_Dirty"]
-    found = {"rss": kib["Rss"], "pss": kib["Pss"], "private": private}
-    return {name: round(value / 1024, 1) for name, value in found.items()}
 
 
 def _ask(cluster: Cluster, work: Callable[[Kube], Any]) -> Any:

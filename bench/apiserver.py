@@ -5,6 +5,7 @@ what else the machine does; CPU per request is the figure to compare.
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,15 @@ def cpu_s(pids: Iterable[int]) -> float:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         total += (int(fields[11]) + int(fields[12])) / _TICKS
     return total
+
+
+def memory_mib(pid: int) -> dict[str, float]:
+    """Resident; the same with shared pages divided among those who share them; and its own."""
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    kib = {key: int(value) for key, value in re.findall(r"^(\w+):\s+(\d+)", text, re.MULTILINE)}
+    private = kib["Private_Clean"] + kib["Private_Dirty"]
+    found = {"rss": kib["Rss"], "pss": kib["Pss"], "private": private}
+    return {name: round(value / 1024, 1) for name, value in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

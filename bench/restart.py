@@ -15,8 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.agent import memory_mib
-from bench.apiserver import Served, cpu_s, server
+from bench.apiserver import Served, cpu_s, memory_mib, server
 from bench.pods import pod as training_pod
 from gpupool.contract.allocation import allocation_text
 from gpupool.contract.inventory import inventory_text
