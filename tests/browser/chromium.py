@@ -12,7 +12,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,9 @@ class Page:
     async def picture(self, path: Path) -> None:
         shot = await self.command("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(shot["data"]))  # noqa: ASYNC240
+
+
+OpenBrowser = Callable[[], AbstractAsyncContextManager[Page]]
 
 
 @contextlib.asynccontextmanager

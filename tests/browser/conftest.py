@@ -1,17 +1,17 @@
 """Tests that look at pages as people do: with a real browser."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from gpupool.testing import Cluster
 from testbed.find_kubectl import ensure_kubectl
-from tests.browser.chromium import Broken, Page, browser, find_chromium
+from tests.browser.chromium import Broken, OpenBrowser, Page, browser, find_chromium
+from tests.browser.console_pages import running_console
 from tests.browser.console_stage import Stage, console_of, stage
-
-OpenBrowser = Callable[[], AbstractAsyncContextManager[Page]]
+from tests.e2e.gpu_cluster import SHARED_POOLS
 
 
 @pytest.fixture(scope="session")
@@ -62,3 +62,17 @@ def kubectl_program() -> Path:
     if program is None:
         pytest.skip("NO KUBECTL: no notebook was reached. Set KUBECTL to one of 1.31 or newer.")
     return program
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Two nodes with shared cards. Tests that need another cluster have a fixture of their own."""
+    with Cluster(pools=SHARED_POOLS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def address(cluster: Cluster) -> Iterator[str]:
+    """Of a console of that cluster, with its key."""
+    with running_console(cluster.kubeconfig) as found:
+        yield found

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.browser.chromium import Page
-from tests.browser.conftest import OpenBrowser
+from tests.browser.chromium import OpenBrowser, Page
 
 LANGUAGES = ("en", "zh-CN")
 

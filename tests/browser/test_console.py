@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from gpupool.testing import Cluster
-from tests.browser.conftest import OpenBrowser
-from tests.browser.console_pages import LANGUAGES, running_console, signed_in
+from tests.browser.chromium import OpenBrowser
+from tests.browser.console_pages import LANGUAGES, signed_in
 from tests.e2e.api import call
 from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import eventually
@@ -53,12 +53,6 @@ def cluster() -> Iterator[Cluster]:
         path = f"{PODS}/first"
         eventually(lambda: call(running, "GET", path)[1]["spec"].get("nodeName"), within_s=60)
         yield running
-
-
-@pytest.fixture(scope="module")
-def address(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.kubeconfig) as found:
-        yield found
 
 
 def submit(cluster: Cluster, name: str, units: int) -> None:

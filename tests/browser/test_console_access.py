@@ -3,8 +3,7 @@
 import pytest
 
 from tests.browser.axe import NoAxe, axe_source, grave_findings
-from tests.browser.chromium import Page
-from tests.browser.conftest import OpenBrowser
+from tests.browser.chromium import OpenBrowser, Page
 from tests.browser.console_pages import signed_in
 from tests.browser.console_stage import Stage
 from tests.browser.stage_pages import all_pages

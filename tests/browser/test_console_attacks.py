@@ -9,8 +9,8 @@ from aiohttp.test_utils import TestServer
 
 from gpupool.contract.names import ANNOTATION_CORDONED_CARDS
 from gpupool.testing import Cluster
-from tests.browser.conftest import OpenBrowser
-from tests.browser.console_pages import LANGUAGES, running_console, signed_in
+from tests.browser.chromium import OpenBrowser
+from tests.browser.console_pages import LANGUAGES, signed_in
 from tests.console.evil_objects import EVIL, KINDS, make_evil_objects
 from tests.e2e.api import call
 from tests.e2e.gpu_cluster import SHARED_POOLS
@@ -25,12 +25,6 @@ def cluster() -> Iterator[Cluster]:
     with Cluster(pools=SHARED_POOLS) as running:
         make_evil_objects(running)
         yield running
-
-
-@pytest.fixture(scope="module")
-def address(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.kubeconfig) as found:
-        yield found
 
 
 async def test_no_text_of_a_user_runs_in_a_browser(address: str, open_browser: OpenBrowser) -> None:

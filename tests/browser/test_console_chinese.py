@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpupool.console.pages import PAGES
-from tests.browser.chromium import Page
-from tests.browser.conftest import OpenBrowser
+from tests.browser.chromium import OpenBrowser, Page
 from tests.browser.console_pages import signed_in
 from tests.browser.console_stage import NAME, Stage
 from tests.browser.stage_pages import all_pages

@@ -17,7 +17,7 @@ import pytest
 
 from gpupool.testing import Cluster
 from kubeclient.objects import Obj
-from tests.browser.conftest import OpenBrowser
+from tests.browser.chromium import OpenBrowser
 from tests.browser.console_pages import Visitor, running_console, signed_in
 from tests.e2e.api import call
 from tests.e2e.kubectl import Kubectl, eventually
@@ -195,12 +195,6 @@ def cluster() -> Iterator[Cluster]:
     pools = [{"name": "gpu", "instanceType": "ecs.gn6v-c8g1.2xlarge", "count": 1}]
     with Cluster(pools=pools) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def address(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.kubeconfig) as found:
-        yield found
 
 
 @pytest.mark.parametrize("language", ["zh-CN", "en"])

@@ -1,14 +1,11 @@
 """ConfigMaps and Secrets in a browser, in both languages."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from gpupool.testing import Cluster
-from tests.browser.conftest import OpenBrowser
-from tests.browser.console_pages import running_console, signed_in
+from tests.browser.chromium import OpenBrowser
+from tests.browser.console_pages import signed_in
 from tests.e2e.api import call
-from tests.e2e.gpu_cluster import SHARED_POOLS
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -17,18 +14,6 @@ WORDS = {
     "en": ("Secrets", "Show", "Create from template"),
     "zh-CN": ("保密字典", "显示", "使用模板创建"),
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(pools=SHARED_POOLS) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def address(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.kubeconfig) as found:
-        yield found
 
 
 @pytest.mark.parametrize("language", WORDS)

@@ -8,8 +8,8 @@ import aiohttp
 import pytest
 
 from gpupool.testing import Cluster
-from tests.browser.conftest import OpenBrowser
-from tests.browser.console_pages import Visitor, running_console, signed_in
+from tests.browser.chromium import OpenBrowser
+from tests.browser.console_pages import Visitor, signed_in
 from tests.e2e.api import call
 from tests.e2e.kubectl import Kubectl, eventually
 
@@ -54,12 +54,6 @@ WORDS = {
 def cluster() -> Iterator[Cluster]:
     with Cluster(pools=POOLS) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def address(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.kubeconfig) as found:
-        yield found
 
 
 async def create_pool(visitor: Visitor, words: dict[str, str], preset: str) -> None:

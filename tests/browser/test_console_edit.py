@@ -1,15 +1,13 @@
 """An object is edited as YAML in a browser, in both languages."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from gpupool.testing import Cluster
-from tests.browser.conftest import OpenBrowser
-from tests.browser.console_pages import Visitor, running_console, signed_in
+from tests.browser.chromium import OpenBrowser
+from tests.browser.console_pages import Visitor, signed_in
 from tests.e2e.api import call
-from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import eventually
 from tests.e2e.objects import shell, template, workload
 
@@ -21,18 +19,6 @@ WORDS = {
     "en": ("Edit YAML", "Show changes", "Save these changes", "must be greater than"),
     "zh-CN": ("编辑 YAML", "查看更改", "保存这些更改", "must be greater than"),
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(pools=SHARED_POOLS) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def address(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.kubeconfig) as found:
-        yield found
 
 
 async def replaces(visitor: Visitor, old: str, new: str) -> None:

@@ -1,16 +1,14 @@
 """The form of a new workload and its YAML, both ways, in both languages."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from gpupool.testing import Cluster
-from tests.browser.conftest import OpenBrowser
-from tests.browser.console_pages import Visitor, running_console, signed_in
+from tests.browser.chromium import OpenBrowser
+from tests.browser.console_pages import Visitor, signed_in
 from tests.browser.test_console_clusters import fills
 from tests.e2e.api import call
-from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import eventually
 
 pytestmark = pytest.mark.timeout(600)
@@ -28,18 +26,6 @@ WORDS = {
         "cannot": "表单无法显示：期望的容器组数量。",
     },
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(pools=SHARED_POOLS) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def address(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.kubeconfig) as found:
-        yield found
 
 
 async def yaml_has(visitor: Visitor, words: str) -> None:

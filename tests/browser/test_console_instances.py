@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.testing import Cluster
-from tests.browser.conftest import OpenBrowser
+from tests.browser.chromium import OpenBrowser
 from tests.browser.console_pages import running_console, signed_in
 from tests.browser.test_console_clusters import fills, row_has
 

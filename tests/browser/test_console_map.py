@@ -9,8 +9,8 @@ import pytest
 from gpupool.contract.allocation import allocation_of
 from gpupool.contract.names import ANNOTATION_ALLOCATION, ANNOTATION_CORDONED_CARDS
 from gpupool.testing import Cluster
-from tests.browser.conftest import OpenBrowser
-from tests.browser.console_pages import LANGUAGES, Visitor, running_console, signed_in
+from tests.browser.chromium import OpenBrowser
+from tests.browser.console_pages import LANGUAGES, Visitor, signed_in
 from tests.e2e.api import call
 from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import eventually
@@ -44,12 +44,6 @@ def cluster() -> Iterator[Cluster]:
             lambda: call(running, "GET", path)[1]["status"].get("phase") == "Running", within_s=90
         )
         yield running
-
-
-@pytest.fixture(scope="module")
-def address(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.kubeconfig) as found:
-        yield found
 
 
 class Held(NamedTuple):

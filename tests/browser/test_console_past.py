@@ -13,7 +13,7 @@ from gpupool.history.samples import Sample
 from gpupool.history.series import Key, Kind
 from gpupool.history.store import Entry, Store
 from gpupool.testing import Cluster
-from tests.browser.conftest import OpenBrowser
+from tests.browser.chromium import OpenBrowser
 from tests.browser.console_pages import LANGUAGES, signed_in
 from tests.e2e.api import call
 from tests.e2e.gpu_cluster import SHARED_POOLS

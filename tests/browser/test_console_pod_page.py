@@ -6,8 +6,8 @@ import pytest
 
 from gpupool.testing import Cluster
 from kubeclient.objects import Obj
-from tests.browser.conftest import OpenBrowser
-from tests.browser.console_pages import running_console, signed_in
+from tests.browser.chromium import OpenBrowser
+from tests.browser.console_pages import signed_in
 from tests.e2e.api import call
 from tests.e2e.kubectl import eventually
 
@@ -39,12 +39,6 @@ def deployment(name: str, **pod: Obj) -> Obj:
 def cluster() -> Iterator[Cluster]:
     with Cluster(pools=[{"name": "plain", "instanceType": "ecs.g6.large", "count": 1}]) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def address(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.kubeconfig) as found:
-        yield found
 
 
 def pod_of(cluster: Cluster, app: str) -> str:

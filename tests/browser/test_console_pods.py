@@ -8,9 +8,8 @@ import pytest
 import yaml
 
 from gpupool.testing import Cluster
-from tests.browser.chromium import Page
-from tests.browser.conftest import OpenBrowser
-from tests.browser.console_pages import LANGUAGES, running_console, signed_in
+from tests.browser.chromium import OpenBrowser, Page
+from tests.browser.console_pages import LANGUAGES, signed_in
 from tests.e2e.api import call
 from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import eventually
@@ -48,12 +47,6 @@ def cluster() -> Iterator[Cluster]:
 def is_running(cluster: Cluster, name: str) -> bool:
     status, found = call(cluster, "GET", f"{PODS}/{name}")
     return status == 200 and found["status"].get("phase") == "Running"
-
-
-@pytest.fixture(scope="module")
-def address(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.kubeconfig) as found:
-        yield found
 
 
 async def screen_shows(page: Page, text: str) -> None:

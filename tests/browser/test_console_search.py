@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpupool.testing import Cluster
-from tests.browser.conftest import OpenBrowser
+from tests.browser.chromium import OpenBrowser
 from tests.browser.console_pages import LANGUAGES, running_console, signed_in
 from tests.browser.test_console_pods import pictures
 from tests.e2e.api import call

@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 
 from gpupool.testing import Cluster
-from tests.browser.conftest import OpenBrowser
-from tests.browser.console_pages import running_console, signed_in
+from tests.browser.chromium import OpenBrowser
+from tests.browser.console_pages import signed_in
 from tests.e2e.api import call
 from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import eventually
@@ -31,12 +31,6 @@ def cluster() -> Iterator[Cluster]:
             lambda: call(running, "GET", ready)[1]["status"].get("readyReplicas"), within_s=120
         )
         yield running
-
-
-@pytest.fixture(scope="module")
-def address(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.kubeconfig) as found:
-        yield found
 
 
 @pytest.mark.parametrize("language", WORDS)

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from gpupool.testing import Cluster
-from tests.browser.chromium import Page
-from tests.browser.conftest import OpenBrowser
-from tests.browser.console_pages import running_console, signed_in
+from tests.browser.chromium import OpenBrowser, Page
+from tests.browser.console_pages import signed_in
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -44,12 +43,6 @@ PLACES: dict[str, tuple[list[str], bool, str, list[str]] | None] = {
 def cluster() -> Iterator[Cluster]:
     with Cluster(pools=[]) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def address(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.kubeconfig) as found:
-        yield found
 
 
 async def place(page: Page, text: str) -> dict[str, Any] | None:

@@ -1,14 +1,11 @@
 """Workloads in the console, as people click through them, in both languages."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from gpupool.testing import Cluster
-from tests.browser.conftest import OpenBrowser
-from tests.browser.console_pages import running_console, signed_in
+from tests.browser.chromium import OpenBrowser
+from tests.browser.console_pages import signed_in
 from tests.e2e.api import call
-from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import eventually
 from tests.e2e.objects import shell, template, workload
 
@@ -33,18 +30,6 @@ WORDS = {
         "daemon": "守护进程集",
     },
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(pools=SHARED_POOLS) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def address(cluster: Cluster) -> Iterator[str]:
-    with running_console(cluster.kubeconfig) as found:
-        yield found
 
 
 @pytest.mark.parametrize("language", WORDS)

@@ -11,7 +11,7 @@ import pytest
 from gpupool.local.programs import jupyter
 from gpupool.testing import Cluster
 from kubeclient.objects import Obj
-from tests.browser.conftest import OpenBrowser
+from tests.browser.chromium import OpenBrowser
 from tests.browser.notebook_pages import LIST_DEVICES, new_notebook, run_cell, sign_in
 from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import Kubectl, eventually
