@@ -125,6 +125,13 @@ class Office:
         ) as answer:
             assert answer.status == 303
 
+    async def is_signed_out(self, cookie: str) -> bool:
+        url = f"{self.home}/clusters/cluster/pods"
+        async with self.session.get(
+            url, headers={"Cookie": cookie}, allow_redirects=False
+        ) as answer:
+            return answer.status == 303
+
     @contextlib.asynccontextmanager
     async def follows(self, cookie: str) -> AsyncIterator[aiohttp.ClientResponse]:
         headers = {"Cookie": cookie, "Accept": "text/event-stream"}
@@ -201,3 +208,23 @@ async def test_a_visitor_who_signs_out_takes_nothing_from_others_with_the_same_t
             await until_it_shows(page, "second")
         await office.signs_out(second)
         assert office.api.clients == 0
+
+
+async def test_a_visitor_who_signs_in_again_and_again_ends_only_sessions_of_their_own() -> None:
+    async with an_office() as office:
+        quiet = await office.signs_in("quiet")
+        greedy = [await office.signs_in("greedy") for _ in range(2 * VISITORS + 1)]
+        async with office.follows(quiet) as page:
+            await until_it_shows(page, "first")
+        async with office.follows(greedy[-1]) as page:
+            await until_it_shows(page, "first")
+        assert await office.is_signed_out(greedy[0])
+        assert await office.is_signed_out(greedy[1])
+        assert not await office.is_signed_out(greedy[2])
+
+
+async def test_where_each_visitor_has_one_session_the_oldest_ends() -> None:
+    async with an_office() as office:
+        cookies = [await office.signs_in(f"token-{number}") for number in range(2 * VISITORS + 1)]
+        assert await office.is_signed_out(cookies[0])
+        assert not await office.is_signed_out(cookies[1])

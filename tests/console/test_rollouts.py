@@ -45,8 +45,11 @@ def test_a_workload_goes_back_to_an_earlier_revision(office: Office, kind: str) 
     office.makes(f"{APPS}/{plural}", workload(kind, name, replicas, **spec))
     page = f"{plural}/default/{name}"
     eventually(lambda: "the present one" in office.sees(page)[1], within_s=120)
+    assert f"{page}/undo" not in office.sees(page)[1], "there is no way back from the first one"
+    assert f"an earlier revision of {name}" in office.sees(f"{page}/undo")[1]
     roll_out(office, plural, name, "sleep 2000")
     eventually(lambda: revisions(office, page) == ["1"], within_s=120)
+    assert f'{page}/undo"' in office.sees(page)[1]
     roll_out(office, plural, name, "sleep 3000")
     eventually(lambda: revisions(office, page) == ["2", "1"], within_s=120)
     assert EVIL not in office.sees(page)[1]
@@ -101,6 +104,7 @@ def test_what_belongs_to_the_present_is_not_taken_back() -> None:
 
 
 def test_revisions_that_somebody_wrote_by_hand_break_nothing() -> None:
-    metadata = {"name": "x", "annotations": {"deployment.kubernetes.io/revision": "<b>"}}
-    assert replica_set_row({"metadata": metadata}).number == 0
+    for hand_made in ("<b>", "-1", "9" * 5000, "9" * 16):
+        metadata = {"name": "x", "annotations": {"deployment.kubernetes.io/revision": hand_made}}
+        assert replica_set_row({"metadata": metadata}).number == 0
     assert controller_revision_row({"metadata": {"name": "x"}}).template == {}

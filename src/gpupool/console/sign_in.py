@@ -68,7 +68,7 @@ async def _begin(
     sight = await sights.open(whose, kube, closing)
     leaving = AsyncExitStack()
     leaving.push_async_callback(sights.close, whose)
-    return await sessions.begin(sight.kube, sight, leaving)
+    return await sessions.begin(whose, sight.kube, sight, leaving)
 
 
 def safe_path(wanted: str) -> str:

@@ -117,6 +117,7 @@ async def _one(kind: Kind[Row], visit: Visit) -> Shown:
     obj = await found_object(kind, visit)
     row = kind.row(obj)
     columns = object_table(kind, visit, {}).columns[1:]
+    offered = [each for each in kind.doings if await each.is_offered(visit, obj)]
     return Shown(
         title=name,
         sentence=kind.state(visit, row),
@@ -124,7 +125,7 @@ async def _one(kind: Kind[Row], visit: Visit) -> Shown:
             (t(kind.title), visit.link(kind.path)),
             (namespace, visit.link(kind.path, namespace=namespace)),
         ),
-        actions=_buttons(kind, visit, row, await _lacks(visit, kind.doings, namespace)),
+        actions=_buttons(kind, visit, row, await _lacks(visit, offered, namespace)),
         command=f"kubectl describe {kind.resource.kind.lower()} {name} --namespace {namespace}",
         values={
             "facts": tuple((column.label, column.cell(row)) for column in columns),

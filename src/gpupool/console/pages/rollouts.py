@@ -13,6 +13,7 @@ from gpupool.console.parts.page import NoSuchThing
 from gpupool.console.parts.table import Column, RowAction, Table, view
 from gpupool.console.rights import Denied, Right
 from gpupool.console.rows.revisions import (
+    MOST_DIGITS,
     REVISION,
     RevisionRow,
     annotations_of,
@@ -36,7 +37,6 @@ _OF_NOW = (
     "deployment.kubernetes.io/max-replicas",
     "deprecated.deployment.rollback.to",
 )
-_MOST_DIGITS = 15
 
 
 def _kept_as(resource: Resource) -> tuple[Resource, Callable[[Obj], RevisionRow]]:
@@ -92,7 +92,7 @@ def _table(
             Column("created", t("Age"), lambda row: Age(row.created)),
         ),
         # Rows stand in the order of their keys: the latest first.
-        key=lambda row: f"{10**_MOST_DIGITS - row.number} {row.name}",
+        key=lambda row: f"{10**MOST_DIGITS - row.number} {row.name}",
         words=lambda row: row.name,
         actions=actions,
         empty=t("There are no revisions yet."),
@@ -107,7 +107,15 @@ def undo(resource: Resource) -> Doing:
         partial(_ask, resource),
         partial(_do, resource),
         in_list=False,
+        is_offered=partial(_has_earlier, resource),
     )
+
+
+async def _has_earlier(resource: Resource, visit: Visit, workload: Obj) -> bool:
+    try:
+        return len(await _revisions(resource, visit, workload)) > 1
+    except Denied:  # the button says which right it needs
+        return True
 
 
 def _rights(resource: Resource, namespace: str) -> tuple[Right, ...]:
@@ -187,4 +195,6 @@ async def _wanted(resource: Resource, visit: Visit, workload: Obj) -> RevisionRo
         if not asked or asked == str(row.number):
             return row
     name = workload["metadata"]["name"]
-    raise NoSuchThing(visit.t("revision {number} of {name}", number=asked or "–", name=name))
+    if not asked:
+        raise NoSuchThing(visit.t("an earlier revision of {name}", name=name))
+    raise NoSuchThing(visit.t("revision {number} of {name}", number=asked, name=name))

@@ -36,6 +36,10 @@ def _always(_: Any) -> bool:
     return True
 
 
+async def _always_offered(_visit: Visit, _obj: Obj) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Doing:
     """Something that can be done to an object; an Action, without what its kind knows."""
@@ -50,6 +54,8 @@ class Doing:
     template: str = "action.html"
     in_list: bool = True  # whether rows of the list have its button: they have room for few
     is_page: bool = False  # too large for a dialogue
+    # On the page of an object, for what its row does not say.
+    is_offered: Callable[[Visit, Obj], Awaitable[bool]] = _always_offered
 
 
 def action_of(doing: Doing, at: str, menu: str) -> Action:

@@ -10,6 +10,7 @@ from kubeclient.objects import Obj
 
 REVISION = "deployment.kubernetes.io/revision"
 CAUSE = "kubernetes.io/change-cause"
+MOST_DIGITS = 15  # of a number
 _HASH = "pod-template-hash"  # of the ReplicaSet, not of what was asked for
 
 
@@ -50,10 +51,14 @@ def _row(obj: Obj, number: object, template: Obj) -> RevisionRow:
     return RevisionRow(
         owner=owner_of(obj),
         name=obj["metadata"]["name"],
-        # Anybody may write an annotation.
-        number=int(str(number)) if str(number).isdecimal() else 0,
+        number=_number(str(number)),
         created=obj["metadata"].get("creationTimestamp") or "",
         cause=annotations_of(obj).get(CAUSE, ""),
         images=images_of(template),
         template=template,
     )
+
+
+def _number(text: str) -> int:
+    """0: it is none. Anybody may write an annotation."""
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else 0

@@ -101,6 +101,7 @@ WORDS = {
     "Its pods are already as in this revision.": "其容器组已与此版本相同。",
     "{name} is paused: resume it first.": "{name} 已暂停，请先恢复。",
     "{name} goes back to revision {number}.": "{name} 正在回滚到版本 {number}。",
+    "an earlier revision of {name}": "{name} 更早的版本",
     "revision {number} of {name}": "{name} 的版本 {number}",
     # creating
     "Create {what}": "创建 {what}",
