@@ -64,7 +64,8 @@ class ServiceQuota:
         return ""
 
     def _write(self, number: int) -> None:
-        with self.home.alone(), contextlib.suppress(OSError):
+        # A home that cannot be written to: the next Service that asks is told so.
+        with contextlib.suppress(OSError, CannotUse), self.home.alone():
             if number != _services(self.directory):
                 write_private(self.directory / _FILE, str(number).encode())
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from kubeclient.errors import NotFound
 from kubeclient.events import NORMAL, WARNING
-from kubeclient.mirror import Key
+from kubeclient.mirror import Key, key_of
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS, SERVICES
 from kubeclient.service_links import link, tcp_ports
@@ -28,7 +28,12 @@ _ADDRESSES_TRIED = 250
 _SHARED = "127.0.0.1"  # for node ports, and for Services that cannot have an address of their own
 _OUTSIDE = ("LoadBalancer", "NodePort")
 _FAILED = "SyncLoadBalancerFailed"
-_ASK_AGAIN_S = 5.0  # nobody tells when a quota is raised, or another cluster has fewer
+# Nobody tells when a quota is raised, another cluster has fewer, or an address is free.
+_ASK_AGAIN_S = 5.0
+
+
+# Of thousands of Services, few have one: who asks for one more does not read all.
+_BY_BALANCER, _HAS_ONE = "load-balancer", "has-one"
 
 
 class Balancers(Protocol):
@@ -38,7 +43,7 @@ class Balancers(Protocol):
         """Asked before there are so many. Returns why there may not be; empty: there may."""
 
     async def fewer(self, number: int) -> None:
-        """So many are left."""
+        """So many are left, or were found at the start."""
 
 
 class _Services:
@@ -51,16 +56,18 @@ class _Services:
         self._fronts: dict[Key, Front] = {}
         self._addresses: dict[Key, str] = {}  # of LoadBalancers
         self._told: dict[Key, set[str]] = {}  # events, each once
+        # At the start, too: whoever ran before may have ended without a word.
+        self._has_news = True
 
     async def reconcile(self, key: Key, context: Context) -> float | None:
+        await self._count(context)
         service = context.of(SERVICES).get(key[1], key[0])
         kind = service["spec"].get("type") if service is not None else ""
         if service is None or kind not in _OUTSIDE or "deletionTimestamp" in service["metadata"]:
-            had = key in self._addresses
             self._forget(key)
             if service is not None:
                 await _write(service, context, self._names, "", {}, "")
-            await self._tell_fewer(had, key, context)
+            await self._count(context)
             return None
         if kind == "LoadBalancer" and key not in self._addresses:
             why = await self._asked(key, context)
@@ -70,13 +77,15 @@ class _Services:
                 return _ASK_AGAIN_S
         front = self._fronts.setdefault(key, Front(key, context, self._dial))
         if kind != "LoadBalancer":
-            had = self._addresses.pop(key, None) is not None
-            await self._tell_fewer(had, key, context)
+            self._take_address(key)
+            await self._count(context)
         elif key not in self._addresses:
             address = await _claim_address(service, set(self._addresses.values()))
             if address is None:
                 self._tell(key, context, service, _FAILED, "no loopback address is free")
-                return None
+                self._has_news = True
+                await self._count(context, but=key)
+                return _ASK_AGAIN_S
             self._addresses[key] = address
         await self._listen(front, service, key, context)
         return None
@@ -86,21 +95,23 @@ class _Services:
             return ""
         return await self._balancers.more(len(self._with_balancer(context) | {key}))
 
-    async def _tell_fewer(self, had: bool, key: Key, context: Context) -> None:
-        if had and self._balancers is not None:
-            await self._balancers.fewer(len(self._with_balancer(context) - {key}))
+    async def _count(self, context: Context, *, but: Key | None = None) -> None:
+        """Tells how many there are, after the last try has failed halfway too."""
+        if self._has_news and self._balancers is not None:
+            await self._balancers.fewer(len(self._with_balancer(context) - {but}))
+        self._has_news = False
 
     def _with_balancer(self, context: Context) -> set[Key]:
         """Also those that had one before a restart, and whose turn comes later."""
-        before = {
-            (each["metadata"]["namespace"], each["metadata"]["name"])
-            for each in context.of(SERVICES)
-            if each["spec"].get("type") == "LoadBalancer" and _ingress(each)
-        }
-        return before | self._addresses.keys()
+        before = context.of(SERVICES).by(_BY_BALANCER, _HAS_ONE)
+        return {*map(key_of, before), *self._addresses}
+
+    def _take_address(self, key: Key) -> None:
+        if self._addresses.pop(key, None) is not None:
+            self._has_news = True
 
     def _forget(self, key: Key) -> None:
-        self._addresses.pop(key, None)
+        self._take_address(key)
         self._told.pop(key, None)
         front = self._fronts.pop(key, None)
         if front is not None:
@@ -160,9 +171,20 @@ def controller(dial: Dial, names: Names, balancers: Balancers | None = None) -> 
         reads=(PODS,),
         # One at a time: between the choice of a free address and its use, reconcile awaits.
         workers=1,
-        add_indexes=add_pod_index,
+        add_indexes=_add_indexes,
         end=services.end,
     )
+
+
+def _add_indexes(context: Context) -> None:
+    add_pod_index(context)
+    context.of(SERVICES).add_index(_BY_BALANCER, _balancer_of)
+
+
+def _balancer_of(service: Obj) -> tuple[str, ...]:
+    if service["spec"].get("type") != "LoadBalancer" or "deletionTimestamp" in service["metadata"]:
+        return ()
+    return (_HAS_ONE,) if _ingress(service) else ()
 
 
 def _on(front: Front, address: str) -> set[int]:

@@ -69,7 +69,7 @@ def service(port: int, **spec: Any) -> Obj:
     return {"metadata": {"name": "web"}, "spec": full}
 
 
-async def _front(desk: Desk, name: str = "web") -> tuple[str, str]:
+async def front(desk: Desk, name: str = "web") -> tuple[str, str]:
     """The address of the Service, and the annotation about other ports."""
     await desk.settle()
     found = await desk.get(SERVICES, name)
@@ -101,7 +101,7 @@ async def test_a_connection_reaches_a_pod_and_comes_back(tmp_path: Path) -> None
         await desk.add_node("n")
         await _running(desk, pods, "a")
         await desk.create(SERVICES, service(port, ports=[{"port": port, "targetPort": 80}]))
-        address, _ = await _front(desk)
+        address, _ = await front(desk)
         assert address.startswith("127.")
         assert await _ask(address, port) == b"a/80:hi"
         await desk.delete(SERVICES, "web")
@@ -120,7 +120,7 @@ async def test_a_udp_port_of_the_same_number_leads_nowhere_else(tmp_path: Path) 
         await desk.add_node("n")
         await _running(desk, pods, "a")
         await desk.create(SERVICES, service(port, ports=ports))
-        address, _ = await _front(desk)
+        address, _ = await front(desk)
         assert await _ask(address, port) == b"a/80:hi"
         # The port goes, and a connection comes before the controller has seen it.
         await desk.patch(SERVICES, "web", {"spec": {"ports": ports[:1]}})
@@ -137,7 +137,7 @@ async def test_pods_take_turns_and_a_broken_one_is_left_out(tmp_path: Path) -> N
         for name in ("a", "b"):
             await _running(desk, pods, name)
         await desk.create(SERVICES, service(port))
-        address, _ = await _front(desk)
+        address, _ = await front(desk)
         answers = {await _ask(address, port) for _ in range(4)}
         assert {answer.partition(b"/")[0] for answer in answers} == {b"a", b"b"}
         pods.broken.add("a")
@@ -150,7 +150,7 @@ async def test_without_a_pod_the_connection_is_closed(tmp_path: Path) -> None:
     pods, port = Pods(), free_port()
     async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.create(SERVICES, service(port))
-        address, _ = await _front(desk)
+        address, _ = await front(desk)
         reader, writer = await asyncio.open_connection(address, port)
         assert await reader.read() == b""
         writer.close()
@@ -174,7 +174,7 @@ async def test_a_port_that_may_not_be_bound_is_moved_and_shown(
         await desk.add_node("n")
         await _running(desk, pods, "a")
         await desk.create(SERVICES, service(80))
-        address, note = await _front(desk)
+        address, note = await front(desk)
         wanted, _, real = note.partition("=")
         assert wanted == "80"
         made = await desk.get(SERVICES, "web")
@@ -194,7 +194,7 @@ async def test_a_node_port_answers_on_this_machine_and_is_told_as_a_link(tmp_pat
         await _running(desk, pods, "a")
         made = await desk.create(SERVICES, service(443, type="NodePort"))
         number = made["spec"]["ports"][0]["nodePort"]
-        assert await _front(desk) == ("", "")
+        assert await front(desk) == ("", "")
         assert await _ask("127.0.0.1", number) == b"a/443:hi"
         found = await desk.get(SERVICES, "web")
         assert found["metadata"]["annotations"] == {LINK: f"https://127.0.0.1:{number}"}
@@ -231,7 +231,7 @@ async def test_an_address_of_another_network_is_not_served(tmp_path: Path) -> No
     pods, port = Pods(), free_port()
     async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.create(SERVICES, service(port, loadBalancerIP="0.0.0.0"))
-        address, _ = await _front(desk)
+        address, _ = await front(desk)
         assert is_loopback(address)
         await desk.delete(SERVICES, "web")
         await desk.settle()
@@ -247,8 +247,8 @@ async def test_where_there_is_one_loopback_address_services_share_it(
         second = service(port)
         second["metadata"]["name"] = "second"
         await desk.create(SERVICES, second)
-        first_address, first_note = await _front(desk)
-        second_address, second_note = await _front(desk, "second")
+        first_address, first_note = await front(desk)
+        second_address, second_note = await front(desk, "second")
         assert first_address == second_address == "127.0.0.1"
         assert sorted([bool(first_note), bool(second_note)]) == [False, True]
         for name in ("web", "second"):
@@ -287,66 +287,3 @@ async def _is_open(address: str, port: int) -> bool:
         return False
     writer.close()
     return True
-
-
-class Limit:
-    """At most so many load balancers."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.now = 0
-
-    async def more(self, number: int) -> str:
-        if number > max(self.most, self.now):
-            return f"{number} wanted, {self.most} allowed"
-        self.now = max(number, self.now)
-        return ""
-
-    async def fewer(self, number: int) -> None:
-        self.now = number
-
-
-async def test_a_service_beyond_the_limit_waits_and_an_event_says_why(tmp_path: Path) -> None:
-    pods, limit = Pods(), Limit(1)
-    controller = load_balancer.controller(pods.dial, NAMES, limit)
-    async with desk_for(tmp_path, controller) as desk:
-        await desk.create(SERVICES, service(free_port()))
-        other = service(free_port())
-        await desk.create(SERVICES, {**other, "metadata": {"name": "other"}})
-        assert (await _front(desk))[0]
-        assert (await _front(desk, "other"))[0] == ""
-        assert desk.again_s("other") > 0
-        desk.forward(5)
-        await desk.settle()
-        assert desk.events("SyncLoadBalancerFailed") == ["2 wanted, 1 allowed"], "once"
-        await desk.kube.delete(SERVICES, "web", "default")
-        await desk.settle()
-        assert limit.now == 0
-        desk.forward(5)
-        assert (await _front(desk, "other"))[0]
-        assert limit.now == 1
-        # Another type needs none any more.
-        await desk.patch(SERVICES, "other", {"spec": {"type": "NodePort"}})
-        await desk.settle()
-        assert limit.now == 0
-        controller.end()
-
-
-async def test_after_a_restart_services_have_what_they_had(tmp_path: Path) -> None:
-    pods, limit = Pods(), Limit(2)
-    first = load_balancer.controller(pods.dial, NAMES, limit)
-    async with desk_for(tmp_path, first) as desk:
-        await desk.create(SERVICES, service(free_port()))
-        other = service(free_port())
-        await desk.create(SERVICES, {**other, "metadata": {"name": "other"}})
-        await desk.settle()
-        assert limit.now == 2
-        first.end()
-    limit.most = 0  # lowered meanwhile: that takes nothing away
-    again = load_balancer.controller(pods.dial, NAMES, limit)
-    async with desk_for(tmp_path, again) as desk:
-        desk.forward(0)
-        assert (await _front(desk))[0]
-        assert (await _front(desk, "other"))[0]
-        assert limit.now == 2
-        again.end()
