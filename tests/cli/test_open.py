@@ -7,14 +7,17 @@ from click.testing import CliRunner, Result
 
 from gpupool.cli.main import gpupool
 from gpupool.testing import Cluster
+from tests.e2e.kubectl import eventually
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(pools=[]) as running:
-        for name, kind in (("outside", "nodeport"), ("inside", "clusterip")):
-            running.kubectl("create", "service", kind, name, "--tcp=80")
-        yield running
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUPOOL_QUOTA_LOAD_BALANCERS", "2")  # the cluster itself takes two
+        with Cluster(pools=[]) as running:
+            for name, kind in (("outside", "nodeport"), ("inside", "clusterip")):
+                running.kubectl("create", "service", kind, name, "--tcp=80")
+            yield running
 
 
 def opened(cluster: Cluster, *arguments: str) -> Result:
@@ -33,6 +36,25 @@ def test_a_service_without_an_address_says_how_to_reach_it(cluster: Cluster) -> 
     result = opened(cluster, "inside")
     assert result.exit_code == 1
     assert "kubectl port-forward -n default service/inside 8080:80" in result.output
+
+
+@pytest.mark.kubectl
+def test_a_service_beyond_the_quota_says_so(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpupool.cli.open._SOON_S", 0.0)
+    cluster.kubectl("create", "service", "loadbalancer", "beyond", "--tcp=80")
+    try:
+        eventually(lambda: "SyncLoadBalancerFailed" in cluster.kubectl("get", "events"))
+        result = opened(cluster, "beyond")
+        assert result.exit_code == 1
+        assert "Service default/beyond waits for an address: quota load-balancers is 2" in (
+            result.output
+        )
+        assert "Raise it with: gpupool quota set load-balancers=3" in result.output
+        assert "kubectl port-forward -n default service/beyond 8080:80" in result.output
+    finally:
+        cluster.kubectl("delete", "service", "beyond")
 
 
 @pytest.mark.kubectl

@@ -9,6 +9,7 @@ import click
 from gpupool.cli.browser import from_elsewhere, has_screen
 from gpupool.cli.known_names import services
 from gpupool.cli.options import access_options, chosen_namespace, namespace_option
+from gpupool.cli.output.text import clean
 from gpupool.cli.programs import ask_cluster
 
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from kubeclient.objects import Obj
 
 _PATIENCE_S = 30.0  # a Service that was just created gets its address in a moment
+_SOON_S = 3.0  # then it looks whether the load balancer was refused
 _LOOK_EVERY_S = 0.1
+_FAILED = "SyncLoadBalancerFailed"  # the reason that Kubernetes' own service controller gives, too
 _OUTSIDE = ("LoadBalancer", "NodePort")
 
 
@@ -55,28 +58,56 @@ async def link_when_ready(kube: "Kube", name: str, namespace: str) -> str:
     """Raises ClickException where there will be none."""
     import asyncio
 
-    from gpupool.cli import namespaced
     from gpupool.contract.services import link_of
-    from kubeclient.errors import NotFound
-    from kubeclient.resources import SERVICES
 
     clock = asyncio.get_running_loop().time
-    deadline = clock() + _PATIENCE_S
+    begin = clock()
+    asked = False
     while True:
-        try:
-            service = await kube.get(SERVICES, name, namespace)
-        except NotFound:
-            await namespaced.check(kube, namespace)
-            there = (await kube.list(SERVICES, namespace)).items
-            workload = await _workload(kube, name, namespace)
-            raise click.ClickException(_unknown(name, namespace, there, workload)) from None
+        service = await _service(kube, name, namespace)
         link = link_of(service)
         if link:
             return link
         kind = service["spec"].get("type", "ClusterIP")
-        if kind not in _OUTSIDE or clock() > deadline:
+        waited = clock() - begin
+        if kind not in _OUTSIDE or waited > _PATIENCE_S:
             raise click.ClickException(_no_address(service, kind))
+        if waited >= _SOON_S and not asked:
+            asked = True
+            if why := await _refusal(kube, service):
+                raise click.ClickException(_refused(service, why))
         await asyncio.sleep(_LOOK_EVERY_S)
+
+
+async def _service(kube: "Kube", name: str, namespace: str) -> "Obj":
+    """Raises ClickException."""
+    from gpupool.cli import namespaced
+    from kubeclient.errors import NotFound
+    from kubeclient.resources import SERVICES
+
+    try:
+        return await kube.get(SERVICES, name, namespace)
+    except NotFound:
+        await namespaced.check(kube, namespace)
+        there = (await kube.list(SERVICES, namespace)).items
+        workload = await _workload(kube, name, namespace)
+        raise click.ClickException(_unknown(name, namespace, there, workload)) from None
+
+
+async def _refusal(kube: "Kube", service: "Obj") -> str:
+    """Why the load balancer was not made, in the words of its event; or empty."""
+    from kubeclient.errors import KubeError
+    from kubeclient.resources import EVENTS
+
+    selector = f"involvedObject.uid={service['metadata']['uid']},reason={_FAILED}"
+    try:
+        found = await kube.list(
+            EVENTS, service["metadata"]["namespace"], query={"fieldSelector": selector}
+        )
+    except KubeError:  # who may not see events is told how else to reach the service
+        return ""
+    said = [clean(str(event.get("message") or "")) for event in found.items]
+    return said[-1] if said else ""
 
 
 async def _workload(kube: "Kube", name: str, namespace: str) -> str:
@@ -108,9 +139,22 @@ def _unknown(name: str, namespace: str, there: list["Obj"], workload: str) -> st
 
 def _no_address(service: "Obj", kind: str) -> str:
     metadata = service["metadata"]
-    ports = service["spec"].get("ports") or [{"port": "PORT"}]
-    forward = f"kubectl port-forward -n {metadata['namespace']} service/{metadata['name']}"
     return (
         f"Service {metadata['namespace']}/{metadata['name']} is of type {kind} and has no address "
-        f"outside of the cluster. Reach it with: {forward} 8080:{ports[0]['port']}"
+        f"outside of the cluster. Reach it with: {_forward(service)}"
     )
+
+
+def _refused(service: "Obj", why: str) -> str:
+    metadata = service["metadata"]
+    return (
+        f"Service {metadata['namespace']}/{metadata['name']} waits for an address: {why}\n"
+        f"Until then, reach it with: {_forward(service)}"
+    )
+
+
+def _forward(service: "Obj") -> str:
+    metadata = service["metadata"]
+    ports = service["spec"].get("ports") or [{"port": "PORT"}]
+    target = f"-n {metadata['namespace']} service/{metadata['name']}"
+    return f"kubectl port-forward {target} 8080:{ports[0]['port']}"
