@@ -75,7 +75,7 @@ def test_quotas_that_clusters_share_are_shown_and_refused() -> None:
     quotas = {**QUOTAS, "eips": eips, "security-groups": groups}
     assert shared_words(T, quotas) == (
         ("Security groups: 21 of 100", False),
-        ("EIPs: 21 of 20", True),
+        ("Quota eips is 20, wanted 21. Raise it with: gpupool quota set eips=21", True),
     )
     with pytest.raises(
         Invalid, match=r"Quota eips is 20, wanted 21\. Raise it with: gpupool quota"

@@ -5,7 +5,15 @@ from collections.abc import Iterator
 import pytest
 
 from gpupool.console.machines import MachineType, machine_words, offered_types
-from gpupool.console.pages.pool_form import changes, check_count, spec_of, start_of
+from gpupool.console.pages.existing import existing_fields
+from gpupool.console.pages.pool_form import (
+    Start,
+    changes,
+    check_count,
+    new_fields,
+    spec_of,
+    start_of,
+)
 from gpupool.console.pages.pool_sync import node_patch
 from gpupool.console.parts.form import Invalid
 from gpupool.console.words import ENGLISH, translator
@@ -30,6 +38,12 @@ def test_types_with_cards_come_first_and_say_what_they_have() -> None:
     assert [name for name, _ in offered] == ["ecs.gn6v-c8g1.2xlarge", "ecs.g6.large", "mine"]
     assert dict(offered)["ecs.g6.large"] == "ecs.g6.large · 2 vCPU, 8 GiB, no cards"
     assert dict(offered)["mine"] == "mine", "of the cluster's file: nobody knows its size here"
+
+
+def test_new_or_existing_instances_is_asked_before_what_depends_on_it() -> None:
+    fields = new_fields(T, Start(), (), existing_fields(T, "", (), {}))
+    names = [field.name for field in fields]
+    assert names[:5] == ["name", "source", "machines", "count", "type"]
 
 
 def test_auto_scaling_needs_both_numbers_in_order() -> None:

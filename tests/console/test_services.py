@@ -2,8 +2,11 @@
 
 import pytest
 
+from gpupool.console.pages.services import endpoint
+from gpupool.console.parts.cells import Text
 from gpupool.console.parts.form import Invalid
 from gpupool.console.parts.port_lines import port_lines, ports_of
+from gpupool.console.rows.services import service_row
 from gpupool.console.words import ENGLISH, translator
 from tests.console.conftest import Office
 from tests.e2e.api import call
@@ -92,6 +95,12 @@ def test_a_visitor_who_may_only_look_makes_and_changes_nothing(office: Office) -
 def test_ports_that_cannot_be_are_refused(text: str) -> None:
     with pytest.raises(Invalid):
         ports_of(T, "ports", text)
+
+
+@pytest.mark.parametrize(("kind", "words"), [("LoadBalancer", "Waiting"), ("ClusterIP", "–")])
+def test_a_load_balancer_without_an_address_waits_for_one(kind: str, words: str) -> None:
+    service = {"metadata": {"name": "shop", "namespace": "default"}, "spec": {"type": kind}}
+    assert endpoint(T, service_row(service)) == Text(words)
 
 
 def test_ports_survive_the_way_through_the_form() -> None:

@@ -217,10 +217,14 @@ _SHARED = {
 def shared_words(t: Translate, quotas: Mapping[str, Quota]) -> tuple[tuple[str, bool], ...]:
     """What all clusters would use with one more; and whether that is too much."""
     shared = [(words, quotas[name]) for name, words in _SHARED.items() if name in quotas]
-    return tuple(
-        (t(words, used=each.used + each.by_cluster, limit=each.limit), is_over(each))
-        for words, each in shared
-    )
+    return tuple(_shared(t, words, each) for words, each in shared)
+
+
+def _shared(t: Translate, words: str, quota: Quota) -> tuple[str, bool]:
+    wanted = quota.used + quota.by_cluster
+    if is_over(quota):
+        return quota_words(t, quota, wanted), True
+    return t(words, used=wanted, limit=quota.limit), False
 
 
 def is_over(quota: Quota) -> bool:

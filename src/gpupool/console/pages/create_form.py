@@ -96,7 +96,7 @@ async def _card_fields(visit: Visit) -> tuple[Field, ...]:
 
 
 def _network_fields(t: Translate) -> tuple[Field, ...]:
-    ports = t("One per line: 80, or 80:8888 if the pods have another one, 53/UDP, 80 http")
+    ports = t("One per line: 80; 80:8888 if pods listen on 8888; 53/UDP; 80 http to name it http")
     pairs = t("One per line: key=value")
     kinds = ((kind, kind) for kind in ("LoadBalancer", "NodePort", "ClusterIP"))
     return (

@@ -73,7 +73,7 @@ async def _ask_create(visit: Visit) -> Question:
     return Question(
         title=title,
         button=t("Create node pool"),
-        fields=(*new_fields(t, start, await _types(visit)), *await _existing_fields(visit)),
+        fields=new_fields(t, start, await _types(visit), await _existing_fields(visit)),
         command=f"kubectl apply -f - <<EOF\n{example}EOF",
     )
 

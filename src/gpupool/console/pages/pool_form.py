@@ -47,7 +47,10 @@ def start_of(query: Mapping[str, str]) -> Start:
     )
 
 
-def new_fields(t: Translate, start: Start, types: tuple[tuple[str, str], ...]) -> tuple[Field, ...]:
+def new_fields(
+    t: Translate, start: Start, types: tuple[tuple[str, str], ...], existing: tuple[Field, ...]
+) -> tuple[Field, ...]:
+    """`existing`: those that make it of instances that exist; none where it cannot be."""
     usual = _USUAL_TYPE if _USUAL_TYPE in dict(types) else (types[0][0] if types else "")
     spec: Obj = {"managed": start.is_managed, **(start.spec or {})}
     if start.is_scaling:
@@ -55,6 +58,7 @@ def new_fields(t: Translate, start: Start, types: tuple[tuple[str, str], ...]) -
     kind = FieldKind.CHOICE if types else FieldKind.TEXT
     return (
         Field("name", t("Node pool name"), value=start.name, is_required=True, longest=63),
+        *existing,
         count_field(t("Nodes"), 1, t("May be 0: nodes can be added later.")),
         Field("type", t("Instance type"), kind, value=usual, is_required=True, choices=types),
         *spec_fields(t, spec),

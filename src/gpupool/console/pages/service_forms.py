@@ -81,7 +81,7 @@ def _selector_field(t: Translate, value: str) -> Field:
 
 
 def _ports_field(t: Translate, value: str) -> Field:
-    words = t("One per line: 80, or 80:8888 if the pods have another one, 53/UDP, 80 http")
+    words = t("One per line: 80; 80:8888 if pods listen on 8888; 53/UDP; 80 http to name it http")
     return Field(
         "ports", t("Ports"), FieldKind.LINES, words, value, is_required=True, longest=8_000, rows=3
     )

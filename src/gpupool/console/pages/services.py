@@ -13,7 +13,7 @@ from gpupool.console.rights import Denied
 from gpupool.console.rows.pods import PodRow, pod_row
 from gpupool.console.rows.services import ServiceRow, service_row
 from gpupool.console.visit import Visit
-from gpupool.console.words import word
+from gpupool.console.words import Translate, word
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS, SERVICES
 
@@ -31,7 +31,7 @@ def _state(visit: Visit, row: ServiceRow) -> str:
     if row.link:
         return t("Its external endpoint is {link}.", link=row.link)
     if row.kind == "LoadBalancer":
-        return t("It has no external endpoint yet.")
+        return t("It has no external endpoint yet. Its events may say why.")
     return t("It is reached inside of the cluster.")
 
 
@@ -45,12 +45,19 @@ def _columns(visit: Visit) -> tuple[Column[ServiceRow], ...]:
             t("Internal endpoint"),
             lambda row: Several(tuple(Text(each) for each in row.inside)),
         ),
-        Column("link", t("External endpoint"), _endpoint, lambda row: row.link),
+        Column(
+            "link",
+            t("External endpoint"),
+            lambda row: endpoint(t, row),
+            lambda row: row.link,
+        ),
     )
 
 
-def _endpoint(row: ServiceRow) -> Link | Text:
-    return Link(row.link, row.link, is_outside=True) if row.link else Text("–")
+def endpoint(t: Translate, row: ServiceRow) -> Link | Text:
+    if row.link:
+        return Link(row.link, row.link, is_outside=True)
+    return Text(t("Waiting") if row.kind == "LoadBalancer" else "–")
 
 
 async def _pods_behind(visit: Visit, _: Obj, row: ServiceRow) -> tuple[Section, ...]:

@@ -13,7 +13,7 @@ WORDS = {
         "它的地址将不再应答，后端容器组不受影响。"
     ),
     "Its external endpoint is {link}.": "外部端点：{link}。",
-    "It has no external endpoint yet.": "还没有外部端点。",
+    "It has no external endpoint yet. Its events may say why.": "还没有外部端点，原因可能见事件。",
     "It is reached inside of the cluster.": "只能在集群内部访问。",
     "Pods behind it": "后端容器组",
     "It selects no pods.": "没有选择容器组。",
@@ -28,8 +28,8 @@ WORDS = {
     ),
     "Labels of the pods": "容器组的标签",
     "Ports": "端口",
-    "One per line: 80, or 80:8888 if the pods have another one, 53/UDP, 80 http": (
-        "每行一个：80；容器端口不同时写 80:8888；53/UDP；80 http"
+    "One per line: 80; 80:8888 if pods listen on 8888; 53/UDP; 80 http to name it http": (
+        "每行一个：80；容器监听 8888 时写 80:8888；53/UDP；80 http（名称为 http）"
     ),
     "Port {port} is there twice.": "端口 {port} 重复。",
     "Choose a workload, or name labels of pods.": "请选择工作负载，或填写容器组的标签。",
