@@ -83,7 +83,7 @@ def test_pods_move_as_planned_and_the_large_one_fits(kubectl: Kubectl, tmp_path:
     large = tmp_path / "large.json"
     large.write_text(json.dumps(workload("large", 4, 1)))
     # Planned, and not done.
-    planned = gpupool(kubectl, "defrag", "--for", str(large), "-o", "json")
+    planned = gpupool(kubectl, "defrag", "-f", str(large), "-o", "json")
     assert planned.code == 0, planned.err
     plan = json.loads(planned.out)
     (move,) = plan["moves"]

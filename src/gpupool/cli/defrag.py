@@ -48,6 +48,7 @@ class _Asked(NamedTuple):
 
 @click.command("defrag")
 @click.option(
+    "-f",
     "--for",
     "file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpupool.cli.known_names import instance_types, machines
+from gpupool.cli.listing_group import ListingGroup
 from gpupool.cli.numbers import Whole
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.output.table import Column, Document, Shorten, Table, Tone
@@ -52,7 +53,7 @@ _COLUMNS = (
 )
 
 
-@click.group("machines", invoke_without_command=True)
+@click.group("machines", cls=ListingGroup, invoke_without_command=True)
 @output_options("wide", "json", "yaml", "name")
 @click.pass_context
 def command(context: click.Context, output: Output) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import click
 
 from gpupool.cli.known_names import quotas
+from gpupool.cli.listing_group import ListingGroup
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.output.table import Column, Document, Table, Tone
 from gpupool.local.home import CannotUse, home
@@ -34,7 +35,7 @@ _COLUMNS = (
 )
 
 
-@click.group("quota", invoke_without_command=True)
+@click.group("quota", cls=ListingGroup, invoke_without_command=True)
 @output_options("json", "yaml", "name")
 @click.pass_context
 def command(context: click.Context, output: Output) -> None:

@@ -13,6 +13,8 @@ NAMES_AND_NUMBERS = (
     bad(2, "up --nmae a", "No such option '--nmae'", "'--name'"),
     bad(2, "up extra", "unexpected extra argument (extra)", "gpupool up --help"),
     bad(2, "gpu lst", "No such command 'lst'", "Did you mean 'list'?"),
+    bad(2, "machines list", "No such command 'list'", "'gpupool machines' alone lists them"),
+    bad(2, "quota show", "No such command 'show'", "'gpupool quota' alone lists them"),
     bad(2, "gpu fault node", "Missing argument 'CARD'", "gpupool gpu fault --help"),
     bad(1, "down --name x", 'no cluster "x"', "here: none", "gpupool up --name x"),
     bad(1, "status --name 'a b'", 'There is no cluster "a b"', "Clusters here: none"),
