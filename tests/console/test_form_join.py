@@ -226,3 +226,20 @@ def test_forms_and_texts_say_the_same_after_any_change(
     by_text = after(shown(**first), shown(**then).text)
     assert by_form.manifest == by_text.manifest == shown(**then).manifest
     assert by_text.kept == ()
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        "kind: [Deployment]\n",
+        "kind: {Deployment: 1}\n",
+        "kind: Deployment\nmetadata:\nspec:\n",
+        "kind: Deployment\nmetadata: web\nspec: 5\n",
+        f"kind: Deployment\nmetadata: {{name: 0x{'f' * 5000}}}\n",
+    ],
+)
+@pytest.mark.parametrize("image", ["nginx", "other"])
+def test_half_a_text_is_refused_in_words(half: str, image: str) -> None:
+    before = shown(image="nginx")
+    with pytest.raises(Invalid):
+        after(before, f"apiVersion: apps/v1\n{half}", image=image)

@@ -93,10 +93,18 @@ def test_control_characters_are_refused() -> None:
     assert problem("a: \x00").text.startswith("not valid YAML")
 
 
-def test_a_number_with_too_many_digits_stays_text() -> None:
-    document = read_document("a: " + "9" * 5000)
+@pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 5000, "9" * 20, f"-{2**63 + 1}"])
+def test_a_number_that_no_json_can_carry_stays_text(number: str) -> None:
+    document = read_document(f"a: {number}")
     assert isinstance(document, Document)
-    assert document.data == {"a": "9" * 5000}
+    assert document.data == {"a": number}
+
+
+@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 0])
+def test_the_largest_numbers_are_numbers(number: int) -> None:
+    document = read_document(f"a: {number}")
+    assert isinstance(document, Document)
+    assert document.data == {"a": number}
 
 
 @given(st.text(alphabet="a:[]{}&*-?!|>\"'#% \n\t1", max_size=40))

@@ -7,12 +7,14 @@ import msgspec
 import pytest
 
 from gpupool.health import LOOPBACK, Address, serving
+from gpupool.history import pages
 from gpupool.history.database import NoHistory
-from gpupool.history.pages import FileHistory, history_app
+from gpupool.history.pages import ClusterHistory, FileHistory, history_app
 from gpupool.history.reader import Points, Sums
 from gpupool.history.samples import FIELDS, Sample
 from gpupool.history.series import Key, Kind
 from gpupool.history.store import Entry, Store
+from kubeclient.client import Listing
 
 START = 1_700_006_400
 CARD = Key(Kind.CARD, "GPU-a")
@@ -78,6 +80,53 @@ async def test_a_client_of_another_version_is_told_so(path: Path) -> None:
         status, body = await _get(path, f"{question}{FIELDS + 1}")
         assert status == 400
         assert b"of the same version" in body
+
+
+class _Pods:
+    """Of a cluster with a collector."""
+
+    async def list(self, *_: object, **__: object) -> Listing:
+        pod = {
+            "metadata": {"name": "c"},
+            "spec": {"containers": []},
+            "status": {"phase": "Running"},
+        }
+        return Listing([pod], "1")
+
+
+def _answering(monkeypatch: pytest.MonkeyPatch, body: bytes) -> ClusterHistory:
+    async def page(*_: object, **__: object) -> tuple[int, bytes]:
+        return 200, body
+
+    monkeypatch.setattr(pages, "page_of_pod", page)
+    return ClusterHistory(_Pods(), "kube-system")  # type: ignore[arg-type]
+
+
+_CARD = {"kind": "card", "name": "GPU-a", "first_s": 1, "last_s": 2, "info": {}}
+
+
+@pytest.mark.parametrize("figures", [FIELDS - 2, FIELDS - 1, 0])
+async def test_a_collector_of_an_older_version_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch, figures: int
+) -> None:
+    old = [5] * figures
+    sums = {"since_s": 1, "until_s": 2, "of": [[_CARD, old]]}
+    with pytest.raises(NoHistory, match="another version"):
+        await _answering(monkeypatch, msgspec.json.encode(sums)).sums(Kind.CARD, 1)
+    points = {"step_s": 1, "since_s": 1, "values": [None, old]}
+    with pytest.raises(NoHistory, match="another version"):
+        await _answering(monkeypatch, msgspec.json.encode(points)).points(Kind.CARD, "GPU-a", 1)
+
+
+@pytest.mark.parametrize("body", [b"[]", b'{"of": 5}', b"null", b'{"values": [7]}', b"<html>"])
+async def test_an_answer_that_is_none_is_said_in_words(
+    monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    history = _answering(monkeypatch, body)
+    with pytest.raises(NoHistory):
+        await history.sums(Kind.CARD, 1)
+    with pytest.raises(NoHistory):
+        await history.points(Kind.CARD, "GPU-a", 1)
 
 
 async def test_who_asks_for_a_history_that_is_missing_is_told_so(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ class Manifest:
 
 def manifest_of(objects: list[Obj]) -> Manifest | None:
     """None: it has no workload that the form could make."""
-    workload = next((each for each in objects if each.get("kind") in KINDS), None)
+    # As text: while somebody types, it may be a list.
+    workload = next((each for each in objects if str(each.get("kind")) in KINDS), None)
     if workload is None:
         return None
     service = next((each for each in objects if each.get("kind") == "Service"), None)

@@ -156,6 +156,14 @@ class _Budget:
             raise _TooMuch(f"wanted at most {self._most} values, found more; {words}", mark)
 
 
+def _is_sendable(value: Any) -> bool:
+    """JSON has no NaN and no infinity, nobody reads whole numbers of more than 64 bits, and no
+    field wants one: the text says more."""
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**64
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 class _Reader:
     """Turns composed nodes into data, and notes the position of each value."""
 
@@ -242,8 +250,7 @@ class _Reader:
         try:
             # Dates and other types of YAML stay text.
             value = construct(node) if construct else node.value
-            # JSON has no NaN and no infinity, and no field wants one: the text says more.
-            return value if not isinstance(value, float) or math.isfinite(value) else node.value
+            return value if _is_sendable(value) else node.value
         # More digits than Python converts to a number, or a tag that its value denies: !!int "".
         except (ValueError, LookupError):
             return node.value

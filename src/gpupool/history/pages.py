@@ -5,8 +5,9 @@ visitor's own rights (docs/decisions/0022-readings-by-port-forward.md).
 """
 
 import asyncio
+from collections.abc import Iterable, Sized
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -27,6 +28,7 @@ APP = "gpupool-history"  # the value of the label app.kubernetes.io/name of the 
 _SUMS, _POINTS = "/history/sums", "/history/points"
 _MOST_BYTES = 64 * 1024 * 1024
 _ANSWER_LIMIT_S = 60.0
+_Answer = TypeVar("_Answer", Sums, Points)
 
 
 class History(Protocol):
@@ -92,7 +94,10 @@ class ClusterHistory:
         self, kind: Kind, since_s: float, until_s: float | None = None, prefix: str = ""
     ) -> Sums:
         given = {"kind": kind, "since": since_s, "until": until_s, "prefix": prefix}
-        return msgspec.convert(await self._page(_SUMS, given), Sums)
+        found = await self._page(_SUMS, given)
+        sums = _understood(found, Sums)
+        _check_figures(sample for _, sample in found["of"])
+        return sums
 
     async def points(
         self,
@@ -103,7 +108,10 @@ class ClusterHistory:
         most: int = MOST_POINTS,
     ) -> Points:
         given = {"kind": kind, "name": name, "since": since_s, "until": until_s, "most": most}
-        return msgspec.convert(await self._page(_POINTS, given), Points)
+        found = await self._page(_POINTS, given)
+        points = _understood(found, Points)
+        _check_figures(sample for sample in found["values"] if sample is not None)
+        return points
 
     async def _page(self, path: str, given: dict[str, Any]) -> Any:
         given = {**given, "figures": FIELDS}
@@ -142,6 +150,22 @@ class ClusterHistory:
         raise NoHistory(
             f"no collector runs in namespace {self._namespace}: "
             "install the chart with history.enabled=true"
+        )
+
+
+def _understood(found: Any, kind: type[_Answer]) -> _Answer:
+    """Raises NoHistory."""
+    try:
+        return msgspec.convert(found, kind)
+    except msgspec.ValidationError as error:
+        raise NoHistory(f"the collector answered something else: {error}") from error
+
+
+def _check_figures(samples: Iterable[Sized]) -> None:
+    """A collector of before sends fewer, and they would be taken for others. Raises NoHistory."""
+    if any(len(sample) != FIELDS for sample in samples):
+        raise NoHistory(
+            "the collector is of another version: upgrade the chart to the version of this gpupool"
         )
 
 
