@@ -58,7 +58,7 @@ test: tested ## Run the tests (T="path -k word")
 	$(BIN)/pytest -n 2 -m "not slow and not kubernetes" --hypothesis-profile=ci $(T)
 
 .PHONY: browser
-browser: $(DEV) ## Install JupyterLab, chromium and axe-core for tests (root)
+browser: $(DEV) ## Install JupyterLab, chromium, axe-core for tests (root)
 	@$(BIN)/python tools/install.py requirements-notebook.lock
 	@$(BIN)/python -c 'import sys; from tests.browser.chromium import find_chromium; sys.exit(not find_chromium())' \
 	  || { apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium; }
