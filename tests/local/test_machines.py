@@ -1,5 +1,6 @@
 """Machines that exist without a cluster: kept, claimed, given back, and never of two clusters."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -143,6 +144,25 @@ def test_a_damaged_file_is_named(machines: Machines) -> None:
         file.write_bytes(text)
         with pytest.raises(CannotUse, match=r"machines\.json is damaged"):
             machines.all()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"name": "m", "cluster": "a\x00b"},
+        {"name": "m", "cluster": "../../elsewhere"},
+        {"name": "m", "cluster": "a" * 5000},
+        {"name": ""},
+        {"name": "\x1b[31m"},
+    ],
+)
+def test_a_file_with_names_that_nobody_can_have_is_damaged(
+    machines: Machines, said: dict[str, str]
+) -> None:
+    saved = {"machines": [{"instance_type": TYPE, **said}]}
+    (machines.home.root / "machines.json").write_text(json.dumps(saved))
+    with pytest.raises(CannotUse, match=r"machines\.json is damaged"):
+        machines.all()
 
 
 def test_a_server_sees_what_others_change(machines: Machines) -> None:

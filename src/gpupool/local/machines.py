@@ -209,7 +209,7 @@ def _clusters_of(machines: Mapping[str, Machine]) -> set[str]:
 def _check_new(names: list[str], count: int, known: Mapping[str, Machine]) -> None:
     seen: set[str] = set()
     for name in names:
-        if len(name) > _LONGEST or not _NAME.fullmatch(name):
+        if not _is_name(name):
             raise CannotUse(
                 f'"{name[:100]}" cannot be the name of a machine: wanted lower-case letters, '
                 f'digits, "-" and ".", at most {_LONGEST}, a letter or digit at both ends.'
@@ -253,8 +253,23 @@ def _read(file: Path) -> dict[str, Machine]:
             error
         )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CannotUse(
-            f"{file} is damaged: wanted JSON as gpupool writes it. Delete it, and add your "
-            "machines again."
-        ) from error
+        raise _damaged(file) from error
+    if not all(map(_has_names, saved.machines)):
+        raise _damaged(file)
     return {each.name: each for each in saved.machines}
+
+
+def _has_names(machine: Machine) -> bool:
+    """As gpupool gives them: that of the cluster becomes part of a path."""
+    return _is_name(machine.name) and (machine.is_free or _is_name(machine.cluster))
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= _LONGEST and _NAME.fullmatch(text) is not None
+
+
+def _damaged(file: Path) -> CannotUse:
+    return CannotUse(
+        f"{file} is damaged: wanted JSON as gpupool writes it. Delete it, and add your machines "
+        "again."
+    )
