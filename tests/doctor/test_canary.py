@@ -23,7 +23,7 @@ from tests.e2e.api import call
 from tests.e2e.kubectl import eventually
 
 SHARED = {"cgpu": "true"}
-CANARY = Canary("an isolated share", "n", 3, "nri", "aliyun.com/gpu-mem")
+CANARY = Canary("an isolated share", ("n", "o", "p"), 3, "nri", "aliyun.com/gpu-mem")
 
 
 def node(name: str, labels: Obj, ways: Ways | None, isolates: bool | None = None) -> Obj:
@@ -45,14 +45,14 @@ def test_each_kind_of_node_gets_one_of_each_kind_of_pod() -> None:
         node("f", SHARED, runtime, isolates=False),
         node("g", {}, Ways(problem="none")) | {"status": {}},
     ]
-    found = [(each.node, each.kind, each.like, each.way) for each in canaries(nodes)]
+    found = [(each.nodes, each.kind, each.like, each.way) for each in canaries(nodes)]
     assert found[:6] == [
-        ("a", "a whole card", 2, "runtime"),
-        ("c", "a whole card", 1, "runtime-class=nvidia"),
-        ("d", "an isolated share", 1, "runtime"),
-        ("e", "an isolated share", 1, "runtime"),
-        ("e", "a share without isolation", 1, "runtime"),
-        ("f", "a share without isolation", 1, "runtime"),
+        (("a", "b"), "a whole card", 2, "runtime"),
+        (("c",), "a whole card", 1, "runtime-class=nvidia"),
+        (("d",), "an isolated share", 1, "runtime"),
+        (("e",), "an isolated share", 1, "runtime"),
+        (("e",), "a share without isolation", 1, "runtime"),
+        (("f",), "a share without isolation", 1, "runtime"),
     ]
 
 
@@ -101,6 +101,23 @@ def test_a_pod_that_found_no_room_proves_nothing() -> None:
     found = judged(CANARY, {"metadata": {}, "status": {"conditions": [refused]}}, {})
     assert found.level is Level.NOTE
     assert "0/1 nodes: no room" in found.what
+    assert "on node n or 2 nodes like it" in found.what
+
+
+def test_a_canary_goes_to_whichever_of_the_nodes_that_are_alike_has_room() -> None:
+    pod = canary_pod(CANARY, "c", "kube-system", "image")
+    affinity = pod["spec"]["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    (wanted,) = term["matchExpressions"]
+    assert wanted["values"] == ["n", "o", "p"]
+    placed = flown("card GPU-a 3226\n")
+    found = judged(CANARY, {**placed, "spec": {"nodeName": "o"}}, {"GPU-a": 16130})
+    assert "on node o " in found.what
+
+
+def test_of_thousands_of_nodes_a_canary_names_a_hundred() -> None:
+    (canary,) = canaries(node(f"n{number:04}", {}, Ways(Way.RUNTIME)) for number in range(3000))
+    assert (len(canary.nodes), canary.like) == (100, 3000)
 
 
 def test_a_canary_ends_by_itself_and_has_no_token() -> None:

@@ -23,6 +23,7 @@ CONTAINER = "canary"
 LABEL = "gpupool.io/canary"
 NOTHING_SEEN = "no answer"
 _DEADLINE_S = 300  # a canary that nobody deletes ends by itself
+_MOST_NODES = 100  # that one canary names: a pod of thousands is large, and helps no more
 _TOLERANCE_MIB = 64  # drivers round, and count what they keep for themselves differently
 # Each line is `card UUID MiB`, as NVML has it, or `cuda WORDS`. The message of a container that
 # ends is in its status, so nobody needs the right to read logs.
@@ -47,15 +48,15 @@ exit 0
 @dataclass(frozen=True, slots=True)
 class Canary:
     kind: str  # "a whole card", in the words of findings
-    node: str
-    like: int  # how many nodes are like it
+    nodes: tuple[str, ...]  # it may go to any of them: the first may be full
+    like: int  # how many nodes are alike, also those that are not named
     way: str
     resource: str
     is_free: bool = False  # asks to run without isolation
 
 
 def canaries(nodes: Iterable[Obj]) -> list[Canary]:
-    """For each kind of node the first whose cards take pods."""
+    """For each kind of node, those whose cards take pods."""
     kinds: dict[object, list[NodeInfo]] = {}
     for node in map(node_of, nodes):
         inventory = node.inventory
@@ -73,7 +74,7 @@ def _of_kind(alike: Sequence[NodeInfo]) -> Iterator[Canary]:
     inventory = node.inventory
     assert inventory is not None
     way = inventory.ways.words if inventory.ways is not None else "unknown"
-    of_node = (node.name, len(alike), way)
+    of_node = (tuple(each.name for each in alike[:_MOST_NODES]), len(alike), way)
     if node.gpu_mode is not GpuMode.SHARED:
         yield Canary("a whole card", *of_node, RESOURCE_GPU)
     elif not node.isolates:
@@ -101,34 +102,49 @@ def canary_pod(canary: Canary, name: str, namespace: str, image: str) -> Obj:
             "restartPolicy": "Never",
             "activeDeadlineSeconds": _DEADLINE_S,
             "automountServiceAccountToken": False,
-            "nodeSelector": {LABEL_HOSTNAME: canary.node},
+            "affinity": {"nodeAffinity": _on(canary.nodes)},
             "tolerations": [{"operator": "Exists"}],
             "containers": [container],
         },
     }
 
 
+def _on(nodes: Sequence[str]) -> Obj:
+    wanted = {"key": LABEL_HOSTNAME, "operator": "In", "values": list(nodes)}
+    terms = [{"matchExpressions": [wanted]}]
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+
+
 def judged(canary: Canary, pod: Obj, memory: Mapping[str, int]) -> Finding:
     """What the pod shows, as it ended or was left. `memory`: MiB of each card of the node."""
-    who = f"A pod with {canary.kind} on node {canary.node} (way {canary.way})"
     status = pod.get("status") or {}
+    node = (pod.get("spec") or {}).get("nodeName") or canary.nodes[0]
     given = next((g for g in pod_allocation(pod).containers if g.container == CONTAINER), None)
     if given is None:
-        why = _why_waiting(status)
-        words = f"{who} was not placed, so nothing is known: {why}."
+        words = (
+            f"A pod with {canary.kind} on node {_one_of(canary)} (way {canary.way}) "
+            f"was not placed, so nothing is known: {_why_waiting(status)}."
+        )
         return Finding(Level.NOTE, "canary", words, "Try again when a card is free there.")
+    who = f"A pod with {canary.kind} on node {node} (way {canary.way})"
     said = _said(status)
     if said is None:
         words = f"{who} did not run to its end: {_why_not_ended(status)}."
-        mend = f"kubectl describe node {canary.node}; docs/agent.md has the ways."
+        mend = f"kubectl describe node {node}; docs/agent.md has the ways."
         return Finding(Level.WRONG, "canary", words, mend)
     if problem := _mismatch(given, said, memory):
-        mend = f"Pin another way: kubectl label node {canary.node} {LABEL_PINNED_WAY}=..."
+        mend = f"Pin another way: kubectl label node {node} {LABEL_PINNED_WAY}=..."
         return Finding(Level.WRONG, "canary", f"{who} {problem}.", mend)
     alike = f" ({canary.like} nodes are alike)" if canary.like > 1 else ""
     sizes = {share.uuid: _size(given, share.uuid, memory) for share in given.shares}
     seen = ", ".join(f"{uuid} with {mib} MiB" for uuid, mib in sizes.items())
     return Finding(Level.OK, "canary", f"{who} sees exactly {seen}{alike}.")
+
+
+def _one_of(canary: Canary) -> str:
+    others = len(canary.nodes) - 1
+    more = f" or {others} {'node' if others == 1 else 'nodes'} like it" if others else ""
+    return f"{canary.nodes[0]}{more}"
 
 
 def _mismatch(given: ContainerGpus, said: str, memory: Mapping[str, int]) -> str:

@@ -48,7 +48,9 @@ async def fly(
             try:
                 pod = await _flown(kube, canary_pod(canary, name, namespace, image), within_s)
             except Refused as refused:
-                words = f"A pod with {canary.kind} for node {canary.node} was refused: {refused}"
+                words = (
+                    f"A pod with {canary.kind} for node {canary.nodes[0]} was refused: {refused}"
+                )
                 return Finding(Level.WRONG, "canary", words, "See what refuses it, and try again.")
         return judged(canary, pod, memory)
 
