@@ -45,6 +45,14 @@ def english_left(text: str) -> list[str]:
     return re.findall(r"[A-Za-z]{2,}", NAMES.sub(" ", text))
 
 
+def test_a_quota_that_is_used_up_is_said_in_chinese() -> None:
+    words = "quota load-balancers is 60: 60 used, 61 wanted. Raise it with: gpupool quota set x=61"
+    assert said(translator(ENGLISH), words) == words
+    assert said(CHINESE_WORDS, words) == (
+        "配额 load-balancers 为 60，已用 60，需要 61。提高配额：gpupool quota set x=61"
+    )
+
+
 def test_english_stays_as_it_was_said_but_for_units() -> None:
     *same, message, card = (said(translator(ENGLISH), each) for each in SAID)
     assert tuple(same) == SAID[:4]

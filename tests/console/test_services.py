@@ -97,6 +97,11 @@ def test_ports_that_cannot_be_are_refused(text: str) -> None:
         ports_of(T, "ports", text)
 
 
+def test_a_command_of_gpupool_is_not_called_one_of_kubectl(office: Office) -> None:
+    assert "<summary>as kubectl</summary>" in office.sees("services")[1]
+    assert "<summary>as a command</summary>" in office.sees("map")[1]
+
+
 @pytest.mark.parametrize(("kind", "words"), [("LoadBalancer", "Waiting"), ("ClusterIP", "–")])
 def test_a_load_balancer_without_an_address_waits_for_one(kind: str, words: str) -> None:
     service = {"metadata": {"name": "shop", "namespace": "default"}, "spec": {"type": kind}}

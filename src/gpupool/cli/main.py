@@ -33,7 +33,7 @@ COMMANDS = {
     "open": "Print where a service answers, and open it in a browser.",
     "gpu": "List the cards of nodes, and take single cards out of use.",
     "top": "Show what nodes, cards or pods do now, live.",
-    "report": "Report GPU-hours asked for, given and used, idle pods, and what would do.",
+    "report": "Report GPU-hours asked for, given and used, idle pods, and who needs less.",
     "idle": "List pods that hold cards and have not used them for some time.",
     "resize": "Give a running pod more or less of its card, without a restart.",
     "agent": "Find a node's GPUs, label the node, and offer them to its kubelet.",

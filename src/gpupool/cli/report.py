@@ -1,4 +1,4 @@
-"""`gpupool report`: who asked for, was given and used how many GPU-hours, and what would do."""
+"""`gpupool report`: who asked for, was given and used how many GPU-hours, and who needs less."""
 
 import time
 from typing import TYPE_CHECKING
@@ -59,7 +59,7 @@ _BY = ("namespace", "user", "pool", "workload")
 def command(
     by: str, since_s: int, idle_s: int, namespace: str, output: Output, **where: str
 ) -> None:
-    """Report GPU-hours asked for, given and used, idle pods, and what would do.
+    """Report GPU-hours asked for, given and used, idle pods, and who needs less.
 
     A GPU-hour is a whole card for an hour. Asked for: by pods that wait, too. What was given was
     used (kernels ran), idle (none did), or is unknown (nobody saw): the three add up. A user is

@@ -226,5 +226,5 @@ def _advice(report: Report) -> str:
         )
         for each in report.advice
     ]
-    titles = ("workload", "what would do, and the command")
+    titles = ("workload", "what would be enough, and the command")
     return f"<h2>Workloads that could do with less</h2>{_table(titles, rows, 2)}"

@@ -21,6 +21,7 @@ _WHOLE_MESSAGES = (
     word("{message} preemption: {room}"),
     word("0/{count} nodes are available: {reasons}."),
     word("no nodes available to schedule pods"),
+    word("quota {name} is {all}: {count} used, {wanted_count} wanted. Raise it with: {command}"),
     word("not eligible due to preemptionPolicy=Never."),
     word("not eligible due to a terminating pod on the nominated node."),
 )

@@ -111,7 +111,7 @@ async def _ask_add(visit: Visit) -> Question:
                 choices=types,
                 groups={each.name: each.family for each in visit.machines},
             ),
-            Field("count", t("Instances"), FieldKind.NUMBER, value="1", least=1, most=_MOST),
+            Field("count", t("How many"), FieldKind.NUMBER, value="1", least=1, most=_MOST),
             Field(
                 "names",
                 t("Names"),

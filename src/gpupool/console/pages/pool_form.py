@@ -106,7 +106,7 @@ def spec_fields(t: Translate, spec: Obj) -> tuple[Field, ...]:
         ),
         Field(
             "least",
-            t("Auto scaling: least nodes"),
+            t("Auto scaling: fewest nodes"),
             number,
             t("Both numbers: the pool grows when pods wait. None: its size is fixed."),
             str(scaling.get("min", "")),

@@ -4,6 +4,7 @@ WORDS = {
     "Existing instances": "已有实例",
     "New instances": "新增实例",
     "Instances": "实例",
+    "How many": "数量",
     "Existing instances, all of one type": "已有实例（规格须相同）",
     "No instance is free. Add some: gpupool machines add TYPE": (
         "没有空闲的实例。添加实例：gpupool machines add TYPE"

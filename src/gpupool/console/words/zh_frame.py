@@ -19,6 +19,7 @@ WORDS = {
     "Where you are": "当前位置",
     "Dialogue": "对话框",
     "as kubectl": "kubectl 命令",
+    "as a command": "对应的命令",
     "Copy": "复制",
     "Cancel": "取消",
     "The connection to the console is interrupted. What you see may be old.": (

@@ -47,7 +47,7 @@ WORDS = {
     "Wanted at most {most} nodes, found {count}.": "最多 {most} 个节点，实际为 {count}。",
     "Managed: the platform repairs and upgrades its nodes": "托管：由平台修复和升级节点",
     "Auto scaling": "自动伸缩",
-    "Auto scaling: least nodes": "自动伸缩：最小节点数",
+    "Auto scaling: fewest nodes": "自动伸缩：最小节点数",
     "Auto scaling: most nodes": "自动伸缩：最大节点数",
     "Both numbers: the pool grows when pods wait. None: its size is fixed.": (
         "填写两个数值：有容器组等待时节点池扩容。不填写：节点数固定。"

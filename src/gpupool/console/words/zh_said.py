@@ -198,6 +198,9 @@ _RESIZES = {
         "节点 {name} 的 GPU 卡 {number} 共有 {all} GiB，其他容器组占用 {others} GiB，"
         "此容器组最多可得 {most} GiB，而不是 {units} GiB"
     ),
+    "quota {name} is {all}: {count} used, {wanted_count} wanted. Raise it with: {command}": (
+        "配额 {name} 为 {all}，已用 {count}，需要 {wanted_count}。提高配额：{command}"
+    ),
     "quota {name} of namespace {selector} has {all} units of gpu-mem; others have {others}, "
     "so this pod can have {most}, not {units}": (
         "命名空间 {selector} 的配额 {name} 为 {all} GiB 显存，其他容器组占用 {others} GiB，"
