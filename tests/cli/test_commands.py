@@ -178,7 +178,7 @@ def test_a_misspelt_command_gets_a_suggestion() -> None:
 
 
 def test_machines_are_added_listed_and_removed(home: Home) -> None:
-    assert "There is no machine yet." in run("machines").output
+    assert "No machine has been added." in run("machines").output
     assert run("machines", "add", "ecs.gn5-c4g1.xlarge", "--count", "2").output == (
         'Machine "machine-1" is added.\nMachine "machine-2" is added.\n'
     )

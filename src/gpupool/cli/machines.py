@@ -76,7 +76,7 @@ def command(context: click.Context, output: Output) -> None:
 
     types = catalogue().instance_types
     rows = [_Row(each, types.get(each.instance_type)) for each in Machines(home()).all().values()]
-    empty = "There is no machine yet. Add one: gpupool machines add INSTANCE-TYPE"
+    empty = "No machine has been added. Add one: gpupool machines add INSTANCE-TYPE"
     output.show(Table("Machine", _COLUMNS, rows, _fields, lambda row: row.machine.name, empty))
 
 
