@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from kubeclient.objects import Obj
 
 _PATIENCE_S = 30.0  # a Service that was just created gets its address in a moment
-_SOON_S = 3.0  # then it looks whether the load balancer was refused
+# Then it looks whether the load balancer was refused. A local cluster asks every five seconds: what
+# it said before somebody raised the quota is not true any more.
+_SOON_S = 8.0
 _LOOK_EVERY_S = 0.1
 _FAILED = "SyncLoadBalancerFailed"  # the reason that Kubernetes' own service controller gives, too
 _OUTSIDE = ("LoadBalancer", "NodePort")
