@@ -69,26 +69,30 @@ class _Services:
                 await _write(service, context, self._names, "", {}, "")
             await self._count(context)
             return None
-        if kind == "LoadBalancer" and key not in self._addresses:
-            why = await self._asked(key, context)
-            if why:
-                self._tell(key, context, service, _FAILED, why)
-                await _write(service, context, self._names, "", {}, "")
-                return _ASK_AGAIN_S
         front = self._fronts.setdefault(key, Front(key, context, self._dial))
+        why = ""
         if kind != "LoadBalancer":
             self._take_address(key)
             await self._count(context)
         elif key not in self._addresses:
-            address = await _claim_address(service, set(self._addresses.values()))
-            if address is None:
-                self._tell(key, context, service, _FAILED, "no loopback address is free")
-                self._has_news = True
-                await self._count(context, but=key)
-                return _ASK_AGAIN_S
-            self._addresses[key] = address
+            why = await self._why_no_address(service, key, context)
+        if why:
+            self._tell(key, context, service, _FAILED, why)
+        # Its node ports are served in any case: a balancer would only stand before them.
         await self._listen(front, service, key, context)
-        return None
+        return _ASK_AGAIN_S if why else None
+
+    async def _why_no_address(self, service: Obj, key: Key, context: Context) -> str:
+        """Empty: it has one now."""
+        if why := await self._asked(key, context):
+            return why
+        address = await _claim_address(service, set(self._addresses.values()))
+        if address is None:
+            self._has_news = True
+            await self._count(context, but=key)
+            return "no loopback address is free"
+        self._addresses[key] = address
+        return ""
 
     async def _asked(self, key: Key, context: Context) -> str:
         if self._balancers is None:

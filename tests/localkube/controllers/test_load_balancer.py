@@ -78,7 +78,7 @@ async def front(desk: Desk, name: str = "web") -> tuple[str, str]:
     return ingress[0]["ip"], notes.get(PORTS, "")
 
 
-async def _ask(address: str, port: int, text: bytes = b"hi") -> bytes:
+async def ask(address: str, port: int, text: bytes = b"hi") -> bytes:
     reader, writer = await asyncio.open_connection(address, port)
     writer.write(text)
     writer.write_eof()
@@ -88,7 +88,7 @@ async def _ask(address: str, port: int, text: bytes = b"hi") -> bytes:
     return answer
 
 
-async def _running(desk: Desk, pods: Pods, name: str) -> None:
+async def running(desk: Desk, pods: Pods, name: str) -> None:
     made = await desk.create(PODS, pod(name, "web"))
     pods.names[made["metadata"]["uid"]] = name
     await desk.bind(name, "n")
@@ -99,15 +99,15 @@ async def test_a_connection_reaches_a_pod_and_comes_back(tmp_path: Path) -> None
     pods, port = Pods(), free_port()
     async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.add_node("n")
-        await _running(desk, pods, "a")
+        await running(desk, pods, "a")
         await desk.create(SERVICES, service(port, ports=[{"port": port, "targetPort": 80}]))
         address, _ = await front(desk)
         assert address.startswith("127.")
-        assert await _ask(address, port) == b"a/80:hi"
+        assert await ask(address, port) == b"a/80:hi"
         await desk.delete(SERVICES, "web")
         await desk.settle()
         with pytest.raises(ConnectionRefusedError):
-            await _ask(address, port)
+            await ask(address, port)
 
 
 async def test_a_udp_port_of_the_same_number_leads_nowhere_else(tmp_path: Path) -> None:
@@ -118,14 +118,14 @@ async def test_a_udp_port_of_the_same_number_leads_nowhere_else(tmp_path: Path) 
     ]
     async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.add_node("n")
-        await _running(desk, pods, "a")
+        await running(desk, pods, "a")
         await desk.create(SERVICES, service(port, ports=ports))
         address, _ = await front(desk)
-        assert await _ask(address, port) == b"a/80:hi"
+        assert await ask(address, port) == b"a/80:hi"
         # The port goes, and a connection comes before the controller has seen it.
         await desk.patch(SERVICES, "web", {"spec": {"ports": ports[:1]}})
         await desk._catch_up()
-        assert await _ask(address, port, b"") == b""
+        assert await ask(address, port, b"") == b""
         await desk.delete(SERVICES, "web")
         await desk.settle()
 
@@ -135,13 +135,13 @@ async def test_pods_take_turns_and_a_broken_one_is_left_out(tmp_path: Path) -> N
     async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.add_node("n")
         for name in ("a", "b"):
-            await _running(desk, pods, name)
+            await running(desk, pods, name)
         await desk.create(SERVICES, service(port))
         address, _ = await front(desk)
-        answers = {await _ask(address, port) for _ in range(4)}
+        answers = {await ask(address, port) for _ in range(4)}
         assert {answer.partition(b"/")[0] for answer in answers} == {b"a", b"b"}
         pods.broken.add("a")
-        assert {(await _ask(address, port))[:1] for _ in range(4)} == {b"b"}
+        assert {(await ask(address, port))[:1] for _ in range(4)} == {b"b"}
         await desk.delete(SERVICES, "web")
         await desk.settle()
 
@@ -172,7 +172,7 @@ async def test_a_port_that_may_not_be_bound_is_moved_and_shown(
     pods = Pods()
     async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.add_node("n")
-        await _running(desk, pods, "a")
+        await running(desk, pods, "a")
         await desk.create(SERVICES, service(80))
         address, note = await front(desk)
         wanted, _, real = note.partition("=")
@@ -180,7 +180,7 @@ async def test_a_port_that_may_not_be_bound_is_moved_and_shown(
         made = await desk.get(SERVICES, "web")
         assert int(real) == made["spec"]["ports"][0]["nodePort"]  # no other Service has it
         assert made["metadata"]["annotations"][LINK] == f"http://{address}:{real}"
-        assert await _ask(address, int(real)) == b"a/80:hi"
+        assert await ask(address, int(real)) == b"a/80:hi"
         (said,) = desk.events("LoadBalancerPort")
         assert f"{address}:{real}" in said
         await desk.delete(SERVICES, "web")
@@ -191,17 +191,17 @@ async def test_a_node_port_answers_on_this_machine_and_is_told_as_a_link(tmp_pat
     pods = Pods()
     async with desk_for(tmp_path, load_balancer.controller(pods.dial, NAMES)) as desk:
         await desk.add_node("n")
-        await _running(desk, pods, "a")
+        await running(desk, pods, "a")
         made = await desk.create(SERVICES, service(443, type="NodePort"))
         number = made["spec"]["ports"][0]["nodePort"]
         assert await front(desk) == ("", "")
-        assert await _ask("127.0.0.1", number) == b"a/443:hi"
+        assert await ask("127.0.0.1", number) == b"a/443:hi"
         found = await desk.get(SERVICES, "web")
         assert found["metadata"]["annotations"] == {LINK: f"https://127.0.0.1:{number}"}
         await desk.patch(SERVICES, "web", {"spec": {"type": "ClusterIP"}})
         await desk.settle()
         with pytest.raises(ConnectionRefusedError):
-            await _ask("127.0.0.1", number)
+            await ask("127.0.0.1", number)
         found = await desk.get(SERVICES, "web")
         assert LINK not in (found["metadata"].get("annotations") or {})
 

@@ -11,7 +11,14 @@ from kubeclient.resources import SERVICES
 from localkube.controllers import load_balancer
 from localkube.names import DEFAULT as NAMES
 from tests.localkube.controllers.desk import Desk, desk_for
-from tests.localkube.controllers.test_load_balancer import Pods, free_port, front, service
+from tests.localkube.controllers.test_load_balancer import (
+    Pods,
+    ask,
+    free_port,
+    front,
+    running,
+    service,
+)
 
 
 class Limit:
@@ -138,4 +145,26 @@ async def test_a_service_without_a_free_address_counts_not_and_is_tried_again(
         desk.forward(desk.again_s("web"))
         assert (await front(desk))[0]
         assert limit.now == 1
+        controller.end()
+
+
+async def test_a_service_that_waits_is_reached_by_its_node_port(tmp_path: Path) -> None:
+    """As in every cluster: a balancer would only stand before it."""
+    pods, limit = Pods(), Limit(0)
+    controller = load_balancer.controller(pods.dial, NAMES, limit)
+    async with desk_for(tmp_path, controller) as desk:
+        await desk.add_node("n")
+        await running(desk, pods, "a")
+        made = await desk.create(SERVICES, service(443, type="NodePort"))
+        number = made["spec"]["ports"][0]["nodePort"]
+        await desk.patch(SERVICES, "web", {"spec": {"type": "LoadBalancer"}})
+        assert await front(desk) == ("", "")
+        assert await ask("127.0.0.1", number) == b"a/443:hi"
+        other = await desk.create(SERVICES, {**service(80), "metadata": {"name": "new"}})
+        assert await front(desk, "new") == ("", "")
+        assert await ask("127.0.0.1", other["spec"]["ports"][0]["nodePort"]) == b"a/80:hi"
+        await desk.patch(SERVICES, "new", {"spec": {"type": "ClusterIP"}})
+        await desk.settle()
+        with pytest.raises(ConnectionRefusedError):
+            await ask("127.0.0.1", other["spec"]["ports"][0]["nodePort"])
         controller.end()
