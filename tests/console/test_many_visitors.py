@@ -53,7 +53,7 @@ class Api:
     @contextlib.asynccontextmanager
     async def as_user(self, token: str) -> AsyncIterator[Kube]:
         self.clients += 1
-        client = Client(self)
+        client = Client(self, token)
         try:
             yield Kube(client)
         finally:
@@ -76,14 +76,16 @@ class Api:
 @dataclass
 class Client:
     api: Api
+    token: str  # "…-of-USER", where the API server knows the user
     is_closed: bool = False
 
     async def call(
         self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
     ) -> tuple[int, bytes]:
         assert not self.is_closed, f"{method} {path} by a client that was closed"
-        if method == "POST":  # a SelfSubjectAccessReview
-            return 201, orjson.dumps({"status": {"allowed": True}})
+        if method == "POST":  # who am I, and may I
+            user = {"username": self.token.partition("-of-")[2]}
+            return 201, orjson.dumps({"status": {"allowed": True, "userInfo": user}})
         found = [a_pod("first", 1), *self.api.news] if path == "/api/v1/pods" else []
         version = str(1 + len(self.api.news))
         return 200, orjson.dumps({"items": found, "metadata": {"resourceVersion": version}})
@@ -221,6 +223,14 @@ async def test_a_visitor_who_signs_in_again_and_again_ends_only_sessions_of_thei
         assert await office.is_signed_out(greedy[0])
         assert await office.is_signed_out(greedy[1])
         assert not await office.is_signed_out(greedy[2])
+
+
+async def test_a_user_with_hundreds_of_tokens_ends_only_sessions_of_their_own() -> None:
+    async with an_office() as office:
+        quiet = await office.signs_in("one-of-quiet")
+        for number in range(2 * VISITORS + 1):
+            await office.signs_in(f"{number}-of-greedy")
+        assert not await office.is_signed_out(quiet)
 
 
 async def test_where_each_visitor_has_one_session_the_oldest_ends() -> None:

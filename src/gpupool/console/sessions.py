@@ -27,7 +27,7 @@ class Session:
     sight: Sight
     ends: float
     closing: AsyncExitStack = field(default_factory=AsyncExitStack)
-    whose: str = ""  # equal for all who signed in with the same token
+    whose: str = ""  # the user; where nobody knows them, who has the same token
     streams: int = 0  # pages, logs and terminals that are open and follow the cluster
     root: "Session | None" = None  # of a visit to another cluster of the owner: their own session
     # The owner's other clusters, by key; the text tells one cluster from the next of that name.

@@ -12,8 +12,12 @@ from gpupool.console.sight import HistoryOf, Sights
 from gpupool.console.words import word
 from gpupool.contract.names import AGENT_NAMESPACE
 from kubeclient.client import Kube
-from kubeclient.resources import PODS
+from kubeclient.errors import KubeError
+from kubeclient.resources import PODS, Resource
 
+_WHO_AM_I = Resource(
+    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False
+)
 # Makes a client that authenticates with the given token of the cluster.
 AsUser = Callable[[str], AbstractAsyncContextManager[Kube]]
 
@@ -57,18 +61,36 @@ async def by_token(methods: SignInMethods, sights: Sights, sessions: Sessions, t
         except SignedOut as refused:
             raise NotSignedIn(word("The cluster does not accept this token."), 403) from refused
         whose = f"token {hashlib.sha256(token.encode()).hexdigest()}"
+        user = await _user(kube)
         # From here on the sight closes the client; before, whatever happens does.
-        return await _begin(sights, sessions, whose, kube, stack.pop_all())
+        return await _begin(sights, sessions, whose, kube, stack.pop_all(), user)
     raise AssertionError("not reached")
 
 
+async def _user(kube: Kube) -> str:
+    """Whose the token is: one user may have hundreds. Empty: the API server does not tell, as those
+    before Kubernetes 1.28."""
+    review = {"apiVersion": _WHO_AM_I.api_version, "kind": _WHO_AM_I.kind}
+    try:
+        status = (await kube.create(_WHO_AM_I, review)).get("status") or {}
+    except KubeError:
+        return ""
+    return str((status.get("userInfo") or {}).get("username") or "")
+
+
 async def _begin(
-    sights: Sights, sessions: Sessions, whose: str, kube: Kube, closing: AsyncExitStack
+    sights: Sights,
+    sessions: Sessions,
+    whose: str,
+    kube: Kube,
+    closing: AsyncExitStack,
+    user: str = "",
 ) -> str:
+    """`whose`: who has the same rights shares a sight. `user`: who has too many sessions."""
     sight = await sights.open(whose, kube, closing)
     leaving = AsyncExitStack()
     leaving.push_async_callback(sights.close, whose)
-    return await sessions.begin(whose, sight.kube, sight, leaving)
+    return await sessions.begin(f"user {user}" if user else whose, sight.kube, sight, leaving)
 
 
 def safe_path(wanted: str) -> str:
