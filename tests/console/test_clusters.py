@@ -115,8 +115,12 @@ async def test_a_command_that_fails_tells_its_error_without_control_characters()
 
 
 @pytest.fixture(scope="module")
-def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnConsole]:
-    home = tmp_path_factory.mktemp("home")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def console(home: Path) -> Iterator[OwnConsole]:
     pools = [{"name": "gpu", "instanceType": P100.name, "count": 1}]
     with Cluster(pools=pools) as cluster:
         env = {"GPUPOOL_HOME": str(home)}
@@ -278,6 +282,15 @@ def test_instances_are_added_and_removed(console: OwnConsole) -> None:
     assert console.posts("/create/instances", type="nope", count="1")[0] == 422
     assert "1 of 1 instances are free." in console.page("/instances")
     assert console.posts("/instances/spare-2/remove")[0] == 303
+
+
+def test_a_damaged_file_of_instances_is_not_shown_as_none(console: OwnConsole, home: Path) -> None:
+    file = home / "machines.json"
+    file.write_text("{")
+    page = console.page("/instances")
+    file.unlink()
+    assert "machines.json is damaged" in page
+    assert "There are no instances." not in page
 
 
 def test_a_console_that_serves_others_has_no_instances(office: Office) -> None:

@@ -56,7 +56,11 @@ def platform(kubeconfig: str) -> Platform:
             yield kube
 
     program = (sys.executable, "-m", "gpupool") if has_local_clusters() else ()
-    desk = MachineDesk(_machines, _add_machines, _remove_machine) if program else None
+    desk = (
+        MachineDesk(_machines, _add_machines, _remove_machine, _machines_problem)
+        if program
+        else None
+    )
     return Platform(known, opened, _quotas, _key_of_name, desk, program)
 
 
@@ -66,9 +70,22 @@ def _machines() -> tuple[OwnMachine, ...]:
 
     try:
         found = Machines(home()).all().values()
-    except (CannotUse, OSError):  # what is wrong with it, `gpupool machines` says
+    except (CannotUse, OSError):  # `_machines_problem` says what is wrong
         return ()
     return tuple(OwnMachine(m.name, m.instance_type, m.cluster, m.pool) for m in found)
+
+
+def _machines_problem() -> str:
+    from gpupool.local.home import CannotUse, home
+    from gpupool.local.machines import Machines
+
+    try:
+        Machines(home()).all()
+    except CannotUse as error:
+        return error.message
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def _add_machines(instance_type: str, names: tuple[str, ...], count: int) -> str:

@@ -52,6 +52,7 @@ class MachineDesk:
     # Instance type, names, how many more; and the name. They return what is wrong, in words.
     add: Callable[[str, tuple[str, ...], int], str]
     remove: Callable[[str], str]
+    problem: Callable[[], str] = str  # why they are not known, in words; empty: they are
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gpupool.console.machines import offered_types
 from gpupool.console.own_clusters import TOPIC, OwnClusters
@@ -32,13 +33,17 @@ async def _show(visit: Visit) -> Shown:
     t, (own, desk) = visit.t, _desk(visit)
     rows = await asyncio.to_thread(desk.known)
     add = RowAction(t("Add instances"), visit.link("create", "instances"))
+    table = _table(visit, own, add)
+    if wrong := await asyncio.to_thread(desk.problem):
+        nothing = view(replace(table, empty=wrong, empty_action=None), [], visit.query)
+        return Shown(t("Existing instances"), command="gpupool machines", table=nothing)
     free = sum(not each.cluster for each in rows)
     return Shown(
         title=t("Existing instances"),
         sentence=t("{free} of {all} instances are free.", free=free, all=len(rows)),
         actions=(add,),
         command="gpupool machines",
-        table=view(_table(visit, own, add), list(rows), visit.query),
+        table=view(table, list(rows), visit.query),
     )
 
 
