@@ -1,13 +1,28 @@
 """`gpupool open`: the address of a service, or how else to reach it."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner, Result
 
 from gpupool.cli.main import gpupool
+from gpupool.cli.open import latest_message
 from gpupool.testing import Cluster
+from kubeclient.objects import Obj
 from tests.e2e.kubectl import eventually
+
+# Without node ports, by which a service that waits would be reached.
+BEYOND = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "beyond"},
+    "spec": {
+        "type": "LoadBalancer",
+        "allocateLoadBalancerNodePorts": False,
+        "ports": [{"port": 80}],
+    },
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +58,11 @@ def test_a_service_beyond_the_quota_says_so(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gpupool.cli.open._SOON_S", 0.0)
-    cluster.kubectl("create", "service", "loadbalancer", "beyond", "--tcp=80")
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps(BEYOND))
     try:
         eventually(lambda: "SyncLoadBalancerFailed" in cluster.kubectl("get", "events"))
         result = opened(cluster, "beyond")
-        assert result.exit_code == 1
+        assert result.exit_code == 1, result.output
         assert "Service default/beyond waits for an address: quota load-balancers is 2" in (
             result.output
         )
@@ -55,6 +70,17 @@ def test_a_service_beyond_the_quota_says_so(
         assert "kubectl port-forward -n default service/beyond 8080:80" in result.output
     finally:
         cluster.kubectl("delete", "service", "beyond")
+
+
+def test_of_several_reasons_the_latest_counts() -> None:
+    made = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+    events: list[Obj] = [
+        {"metadata": made, "lastTimestamp": "2026-01-01T00:00:09Z", "message": "quota is 5\x1b[2J"},
+        {"metadata": made, "eventTime": "2026-01-01T00:00:05.000000Z", "message": "quota is 4"},
+        {"metadata": made, "lastTimestamp": None},
+    ]
+    assert latest_message(events) == "quota is 5\ufffd[2J"
+    assert latest_message([]) == ""
 
 
 @pytest.mark.kubectl

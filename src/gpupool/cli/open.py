@@ -108,8 +108,18 @@ async def _refusal(kube: "Kube", service: "Obj") -> str:
         )
     except KubeError:  # who may not see events is told how else to reach the service
         return ""
-    said = [clean(str(event.get("message") or "")) for event in found.items]
-    return said[-1] if said else ""
+    return latest_message(found.items)
+
+
+def latest_message(events: "list[Obj]") -> str:
+    """Each new reason is an event of its own, and a list has them by name. Empty: there is none."""
+    latest = max(events, key=_last_seen, default={})
+    return clean(str(latest.get("message") or ""))
+
+
+def _last_seen(event: "Obj") -> str:
+    made = event["metadata"].get("creationTimestamp")
+    return str(event.get("lastTimestamp") or event.get("eventTime") or made or "")
 
 
 async def _workload(kube: "Kube", name: str, namespace: str) -> str:
