@@ -16,6 +16,7 @@ _SAID = re.compile(rb"^HTTP/1\.1 (\d{3}) ", re.MULTILINE)
 _VERSION = b'"gitVersion"'
 _FAILED = set(range(500, 600)) - {501, 505}
 _AT_ONCE = 80
+_LONGEST_BODY = 200  # that `almost_http` announces
 _PATIENCE_S = 2 * ANSWER_S  # with so many at once
 
 
@@ -27,9 +28,12 @@ async def everything_said(target: Target, raw: bytes, pieces: int = 1) -> bytes:
             for start in range(0, len(raw), size):
                 client.wire.send(raw[start : start + size])
                 await client.wire.writer.drain()
-            # Half of a conversation is enough: a server that waits for more is told to stop.
+            # Half of a conversation is enough: a server that waits for more is told to stop. Behind
+            # it is the rest of a body that was announced, or nothing that anybody reads.
             client.wire.send(
                 b"\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                + b"x" * _LONGEST_BODY
+                + b"\r\n\r\n"
             )
             return await client.wire.reader.read()
     return b""
