@@ -110,6 +110,8 @@ class Leadership:
         self._renewals = Renewals(clock)
         self._acquired = ""  # acquireTime of our own term
         self._is_wanted = False  # a candidate that goes first waits for the Lease
+        # What the leader before served, while nobody knows whether we have taken the Lease.
+        self._replaced: frozenset[str] = frozenset()
         self.holder = ""  # identity of the leader that was last seen
 
     def _about(self) -> dict[str, str]:
@@ -202,15 +204,19 @@ class Leadership:
             await self._ask_for_service(lease)
             return None
         before = self._served(lease)
-        if holder != self._as.identity:
+        if holder == self._as.identity:
+            # Ours, perhaps by a write whose answer was lost: what it replaced still counts.
+            before |= self._replaced
+        else:
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
+        self._replaced = before
         self._name_services(lease, self._as.serves)
         lease["metadata"]["annotations"].pop(self._as.lease.wanted_by_annotation, None)
         try:
             made = await self._write(lease, _micro_time())
         except (Conflict, NotFound):
             return None  # another candidate was first
-        self._is_wanted = False
+        self._is_wanted, self._replaced = False, frozenset()
         # Only `_give_up` empties the holder, and only if all requests were answered. A holder in
         # the Lease, even ourselves, means that requests may still arrive.
         return replace(self._term(made), inherits=bool(holder), served_before=before)

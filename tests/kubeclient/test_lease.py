@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,6 +140,41 @@ async def test_a_leader_begins_a_new_term_if_another_held_the_lease_in_between(
             one.leadership._kube = way
             await until(lambda: len(one.terms) == 2)
         assert not one.terms[1].inherits  # the other has handed over
+
+
+class LosesAnAnswer:
+    """To the first write that takes the Lease."""
+
+    def __init__(self, kube: Kube, identity: str) -> None:
+        self._inner = kube._transport
+        self._taking = f'"holderIdentity":"{identity}"'.encode()
+        self.lost = False
+
+    async def call(self, method: str, path: str, **given: Any) -> tuple[int, bytes]:
+        answer = await self._inner.call(method, path, **given)
+        if method == "PUT" and self._taking in given["body"] and not self.lost:
+            self.lost = True
+            raise NoAnswer("lost")
+        return answer
+
+    def stream(self, path: str, **given: Any) -> AsyncGenerator[bytes, None]:
+        return self._inner.stream(path, **given)
+
+
+async def test_a_lost_answer_hides_no_names_of_the_leader_before(tmp_path: Path) -> None:
+    async with api(tmp_path) as kube:
+        clock, way = Clock(), LosesAnAnswer(kube, "other")
+        one, other = Worker(kube, "one", clock, "a"), Worker(Kube(way), "other", clock, "b")
+        async with running(one):
+            await soon(one.working)
+            one.leadership._kube = Kube(Unreachable())
+            async with running(other):
+                await until(lambda: other.leadership.holder == "one")
+                clock.now_s += 15.1
+                await soon(other.working)
+        assert way.lost
+        assert other.terms[0].inherits
+        assert "a" in other.terms[0].served_before
 
 
 async def test_a_term_after_an_unclean_failover_inherits(

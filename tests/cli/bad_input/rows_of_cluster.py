@@ -59,6 +59,7 @@ CLUSTER = (
 REFUSED = (
     bad(1, "explain -f negative-pod.yaml", "gpu-mem]: wanted 0 or more, found -3"),
     bad(1, "explain -f half-pod.yaml", "gpu-mem]: wanted a whole number, found 1.5"),
+    bad(1, "explain -f digits-pod.yaml", "default/a would be refused", "priority"),
     bad(1, "explain -f nan-pod.yaml", "default/a would be refused", "quantities must match"),
     bad(1, "explain -f word-pod.yaml", "default/a would be refused", "quantities must match"),
     bad(1, "explain -f unit-pod.yaml", "wanted a number of GiB, at most 15", "found 3Gi"),

@@ -57,7 +57,6 @@ MANIFEST = (
     bad(1, "explain -f kind.yaml", "kind.yaml: wanted a Pod", "found Pod without containers"),
     bad(1, "explain -f service.yaml", "wanted a Pod or a workload", "found Service"),
     bad(1, "explain -f no-containers.yaml", "found Pod without containers"),
-    bad(1, "explain -f digits-pod.yaml", "digits-pod.yaml cannot be sent as JSON", "64 bits"),
     bad(1, f"explain -f - {WHERE}", "standard input: wanted a Pod", "found nothing"),
     bad(1, f"explain -f - {WHERE}", "standard input:1:1", "control character", stdin="\x00"),
 )
