@@ -50,6 +50,7 @@ class LeaseKey:
     namespace: str
     name: str
     serves_annotation: str  # written by all candidates: the names to be served
+    served_before_annotation: str  # written by the leader: names of leaders that did not hand over
     wanted_by_annotation: str  # written by a candidate that goes first
 
 
@@ -110,8 +111,6 @@ class Leadership:
         self._renewals = Renewals(clock)
         self._acquired = ""  # acquireTime of our own term
         self._is_wanted = False  # a candidate that goes first waits for the Lease
-        # What the leader before served, while nobody knows whether we have taken the Lease.
-        self._replaced: frozenset[str] = frozenset()
         self.holder = ""  # identity of the leader that was last seen
 
     def _about(self) -> dict[str, str]:
@@ -132,13 +131,11 @@ class Leadership:
             while True:
                 term = await self._asked(self._begin())
                 while term is not None:
-                    log.info(
-                        "leading", extra={"lease": self._as.lease.name, "as": self._as.identity}
-                    )
+                    log.info("leading", extra=self._about())
                     served, term = term, await self._serve(term, work)
                     if term is not None:  # still the leader, with more names to serve
-                        inherits = not is_settled()
-                        term = replace(term, inherits=inherits, served_before=served.serves)
+                        before = served.serves | served.served_before
+                        term = replace(term, inherits=not is_settled(), served_before=before)
                 if self._is_wanted and self.is_sure() and is_settled():
                     await self._give_up()
                 await asyncio.sleep(self._as.retry_s)
@@ -203,20 +200,23 @@ class Leadership:
             self._saw(holder)
             await self._ask_for_service(lease)
             return None
-        before = self._served(lease)
-        if holder == self._as.identity:
-            # Ours, perhaps by a write whose answer was lost: what it replaced still counts.
-            before |= self._replaced
-        else:
+        if holder != self._as.identity:
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
-        self._replaced = before
-        self._name_services(lease, self._as.serves)
+        before: frozenset[str] = frozenset()
+        if holder:
+            # The holder may have died before it fenced what it inherited itself. Even if that was
+            # us: the answer to the write that took the Lease may have been lost, or came too late.
+            before = self._served(lease) | self._names(
+                lease, self._as.lease.served_before_annotation
+            )
+        self._write_names(lease, self._as.lease.served_before_annotation, before)
+        self._write_names(lease, self._as.lease.serves_annotation, self._as.serves)
         lease["metadata"]["annotations"].pop(self._as.lease.wanted_by_annotation, None)
         try:
             made = await self._write(lease, _micro_time())
         except (Conflict, NotFound):
             return None  # another candidate was first
-        self._is_wanted, self._replaced = False, frozenset()
+        self._is_wanted = False
         # Only `_give_up` empties the holder, and only if all requests were answered. A holder in
         # the Lease, even ourselves, means that requests may still arrive.
         return replace(self._term(made), inherits=bool(holder), served_before=before)
@@ -242,7 +242,7 @@ class Leadership:
     async def _created(self) -> Term | None:
         metadata = {"namespace": self._as.lease.namespace, "name": self._as.lease.name}
         lease: Obj = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata}
-        self._name_services(lease, self._as.serves)
+        self._write_names(lease, self._as.lease.serves_annotation, self._as.serves)
         self._fill(lease, _micro_time())
         lease["spec"]["leaseTransitions"] = 0
         try:
@@ -279,21 +279,23 @@ class Leadership:
         wants = self._as.goes_first and self._as.lease.wanted_by_annotation not in annotations
         if self._as.serves <= self._served(lease) and not wants:
             return
-        self._name_services(lease, self._as.serves | self._served(lease))
+        names = self._as.serves | self._served(lease)
+        self._write_names(lease, self._as.lease.serves_annotation, names)
         if wants:
             annotations[self._as.lease.wanted_by_annotation] = self._as.identity
         with contextlib.suppress(Conflict, NotFound):  # tried again with the next poll
             await self._kube.update(LEASES, lease)
 
     def _served(self, lease: Obj) -> frozenset[str]:
-        text = (lease["metadata"].get("annotations") or {}).get(
-            self._as.lease.serves_annotation
-        ) or ""
+        return self._names(lease, self._as.lease.serves_annotation)
+
+    def _names(self, lease: Obj, annotation: str) -> frozenset[str]:
+        text = (lease["metadata"].get("annotations") or {}).get(annotation) or ""
         return frozenset(name for name in text.split(",") if name)
 
-    def _name_services(self, lease: Obj, names: frozenset[str]) -> None:
+    def _write_names(self, lease: Obj, annotation: str, names: frozenset[str]) -> None:
         annotations = lease["metadata"].setdefault("annotations", {})
-        annotations[self._as.lease.serves_annotation] = ",".join(sorted(names))
+        annotations[annotation] = ",".join(sorted(names))
 
     def _gives_way(self, lease: Obj) -> bool:
         wanted = (lease["metadata"].get("annotations") or {}).get(
@@ -312,7 +314,7 @@ class Leadership:
         # First stop writing, then let another one lead.
         self._sure_until_s = float("-inf")
         try:
-            async with asyncio.timeout(self._as.retry_s):
+            async with asyncio.timeout(self._as.sure_s / 2):
                 lease = await self._kube.get(LEASES, self._as.lease.name, self._as.lease.namespace)
                 if lease["spec"].get("holderIdentity") == self._as.identity:
                     lease["spec"] |= {"holderIdentity": "", "renewTime": _micro_time()}

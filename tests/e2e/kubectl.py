@@ -117,7 +117,11 @@ class Kubectl:
         return self("apply", *flags, "-f", "-", stdin=stream_of(*objects))
 
     def wait(self, condition: str, *what: str, within_s: float = PATIENCE_S) -> str:
-        return self("wait", f"--for={condition}", f"--timeout={within_s:.0f}s", *what)
+        limit = f"--timeout={within_s:.0f}s"
+        if condition.startswith("condition=") and all("/" in each for each in what):
+            # A controller may not have made it yet, and kubectl does not wait for that.
+            self("wait", "--for=create", limit, *what)
+        return self("wait", f"--for={condition}", limit, *what)
 
     @contextmanager
     def start(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Iterator[Running]:

@@ -23,7 +23,13 @@ class Clock:
         return self.now_s
 
 
-LEASE = LeaseKey("kube-system", "test", "example.com/serves", "example.com/wanted-by")
+LEASE = LeaseKey(
+    "kube-system",
+    "test",
+    "example.com/serves",
+    "example.com/served-before",
+    "example.com/wanted-by",
+)
 
 
 class Worker:
@@ -76,6 +82,18 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
+async def leads_after_silence(worker: Worker, clock: Clock) -> None:
+    """Not one long step of the clock: the last renewal of another may still arrive."""
+    leadership = worker.leadership
+
+    def leads() -> bool:
+        if leadership.holder != leadership._as.identity:
+            clock.now_s += 0.1
+        return worker.working.is_set()
+
+    await until(leads)
+
+
 async def test_one_candidate_leads_and_hands_over_when_it_ends(tmp_path: Path) -> None:
     async with api(tmp_path) as kube:
         clock = Clock()
@@ -100,14 +118,12 @@ async def test_a_leader_that_cannot_renew_stops_before_another_begins(tmp_path: 
             one.leadership._kube = Kube(Unreachable())
             async with running(other):
                 clock.now_s += 9.9
-                await asyncio.sleep(0.02)
+                await until(lambda: other.leadership.holder == "one")
                 assert one.working.is_set()
                 clock.now_s += 0.2
                 await soon(one.stopped)
                 assert not other.working.is_set()
-                await asyncio.sleep(0.02)
-                clock.now_s += 15.1
-                await soon(other.working)
+                await leads_after_silence(other, clock)
         assert (len(one.terms), len(other.terms)) == (1, 1)
 
 
@@ -133,65 +149,101 @@ async def test_a_leader_begins_a_new_term_if_another_held_the_lease_in_between(
             way = one.leadership._kube
             one.leadership._kube = Kube(Unreachable())
             async with running(other):
-                await asyncio.sleep(0.02)
-                clock.now_s += 15.1
-                await soon(other.working)
+                await leads_after_silence(other, clock)
             assert await holder(kube) == ""
             one.leadership._kube = way
             await until(lambda: len(one.terms) == 2)
         assert not one.terms[1].inherits  # the other has handed over
 
 
-class LosesAnAnswer:
-    """To the first write that takes the Lease."""
+class OnTaking:
+    """Does something, once, when the write has arrived by which a candidate takes the Lease."""
 
-    def __init__(self, kube: Kube, identity: str) -> None:
+    def __init__(self, kube: Kube, identity: str, then: Callable[[], None]) -> None:
         self._inner = kube._transport
         self._taking = f'"holderIdentity":"{identity}"'.encode()
-        self.lost = False
+        self._then = then
+        self.taken = False
 
     async def call(self, method: str, path: str, **given: Any) -> tuple[int, bytes]:
         answer = await self._inner.call(method, path, **given)
-        if method == "PUT" and self._taking in given["body"] and not self.lost:
-            self.lost = True
-            raise NoAnswer("lost")
+        if method == "PUT" and self._taking in given["body"] and not self.taken:
+            self.taken = True
+            self._then()
         return answer
 
     def stream(self, path: str, **given: Any) -> AsyncGenerator[bytes, None]:
         return self._inner.stream(path, **given)
 
 
+def lose_the_answer() -> None:
+    raise NoAnswer("lost")
+
+
+async def terms_after_a_lost_leader(
+    kube: Kube, clock: Clock, on_taking: Callable[[], None]
+) -> list[Term]:
+    """Of `other` with the name b, when `one` with the name a cannot be reached any more."""
+    way = OnTaking(kube, "other", on_taking)
+    one, other = Worker(kube, "one", clock, "a"), Worker(Kube(way), "other", clock, "b")
+    async with running(one):
+        await soon(one.working)
+        one.leadership._kube = Kube(Unreachable())
+        async with running(other):
+            await leads_after_silence(other, clock)
+    assert way.taken
+    assert [term.inherits for term in one.terms] == [False]
+    return other.terms
+
+
+async def test_a_term_after_an_unclean_failover_inherits(tmp_path: Path) -> None:
+    async with api(tmp_path) as kube:
+        [term] = await terms_after_a_lost_leader(kube, Clock(), lambda: None)
+        assert term.inherits
+        assert "a" in term.served_before
+
+
 async def test_a_lost_answer_hides_no_names_of_the_leader_before(tmp_path: Path) -> None:
     async with api(tmp_path) as kube:
-        clock, way = Clock(), LosesAnAnswer(kube, "other")
-        one, other = Worker(kube, "one", clock, "a"), Worker(Kube(way), "other", clock, "b")
-        async with running(one):
-            await soon(one.working)
-            one.leadership._kube = Kube(Unreachable())
-            async with running(other):
-                await until(lambda: other.leadership.holder == "one")
-                clock.now_s += 15.1
-                await soon(other.working)
-        assert way.lost
-        assert other.terms[0].inherits
-        assert "a" in other.terms[0].served_before
+        [term] = await terms_after_a_lost_leader(kube, Clock(), lose_the_answer)
+        assert term.inherits
+        assert "a" in term.served_before
 
 
-async def test_a_term_after_an_unclean_failover_inherits(
-    tmp_path: Path,
-) -> None:
+async def test_a_late_answer_hides_no_names_of_the_leader_before(tmp_path: Path) -> None:
+    """The first term is over when the answer comes: its work has never begun."""
+    clock = Clock()
+
+    def wait_long() -> None:
+        clock.now_s += 10.1
+
+    async with api(tmp_path) as kube:
+        [term] = await terms_after_a_lost_leader(kube, clock, wait_long)
+        assert term.inherits
+        assert "a" in term.served_before
+
+
+async def test_two_unclean_failovers_hide_no_names(tmp_path: Path) -> None:
+    async with api(tmp_path) as kube, contextlib.AsyncExitStack() as stack:
+        clock = Clock()
+        for name in ("a", "b", "c"):
+            worker = Worker(kube, name, clock, name)
+            await stack.enter_async_context(running(worker))
+            await leads_after_silence(worker, clock)
+            worker.leadership._kube = Kube(Unreachable())
+        assert worker.terms[0].inherits
+        assert {"a", "b"} <= worker.terms[0].served_before
+
+
+async def test_a_clean_handover_forgets_the_names_of_lost_leaders(tmp_path: Path) -> None:
     async with api(tmp_path) as kube:
         clock = Clock()
-        one, other = Worker(kube, "one", clock, "a"), Worker(kube, "other", clock, "b")
-        async with running(one):
-            await soon(one.working)
-            one.leadership._kube = Kube(Unreachable())
-            async with running(other):
-                await asyncio.sleep(0.02)
-                clock.now_s += 15.1
-                await soon(other.working)
-        assert [term.inherits for term in one.terms + other.terms] == [False, True]
-        assert "a" in other.terms[0].served_before
+        await terms_after_a_lost_leader(kube, clock, lambda: None)
+        third = Worker(kube, "third", clock, "c")
+        async with running(third):
+            await soon(third.working)
+        assert not third.terms[0].inherits
+        assert third.terms[0].served_before == frozenset()
 
 
 async def test_a_leader_with_unanswered_requests_does_not_hand_over(tmp_path: Path) -> None:

@@ -88,6 +88,8 @@ LEASE_NAMESPACE = "kube-system"
 SCHEDULER_LEASE = "gpupool-scheduler"
 # On the Lease, by all candidates: the values of spec.schedulerName to be served.
 ANNOTATION_SERVES = "gpupool.io/serves"
+# On the Lease, by the leader: those of leaders before that have not handed over.
+ANNOTATION_SERVED_BEFORE = "gpupool.io/served-before"
 # On the Lease, by an extender in standby: schedulers hand over to it, as it can serve for them.
 ANNOTATION_WANTED_BY = "gpupool.io/wanted-by"
 # On a pending pod, by a new leader: changes its resourceVersion, so that earlier Bindings fail.

@@ -18,6 +18,7 @@ LEASE = LeaseKey(
     names.LEASE_NAMESPACE,
     names.SCHEDULER_LEASE,
     names.ANNOTATION_SERVES,
+    names.ANNOTATION_SERVED_BEFORE,
     names.ANNOTATION_WANTED_BY,
 )
 
