@@ -103,6 +103,20 @@ async def answering(made: Certificates, folder: Path) -> AsyncIterator[Other]:
         yield other
     finally:
         await runner.cleanup()
+        # aiohttp does not know of a connection that has ended within its TLS handshake.
+        async with asyncio.timeout(60):
+            while _is_connected(other.port):  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+
+
+def _is_connected(port: int) -> bool:
+    """Whether this end of a connection to the port is still open."""
+    established, closed_by_the_other_end = "01", "08"
+    ends = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
+    return any(
+        end[1].endswith(f":{port:04X}") and end[3] in (established, closed_by_the_other_end)
+        for end in ends
+    )
 
 
 @dataclass
