@@ -33,6 +33,7 @@ from testbed.processes import Child, answers, wait_until
 CARDS = 8
 _AT_ONCE_GONE: Obj = {"gracePeriodSeconds": 0}
 _LIMIT_S = 600.0
+_NOT_COUNTED = 20  # single pods at first: the scheduler starts, and its caches fill
 _READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "made by API"}
 
 
@@ -162,21 +163,59 @@ class Watch:
 Command = Callable[[ControlPlane, Path], list[str]]
 
 
+@contextlib.asynccontextmanager
+async def programs(
+    plane: ControlPlane, commands: Sequence[Command], ready: str
+) -> AsyncIterator[list[int]]:
+    """Their process ids. `ready`: where the first says that the next may start."""
+    pids = []
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as running:
+        folder = Path(name)
+        for number, command in enumerate(commands):
+            child = Child(f"{number}", command(plane, folder), folder / f"{number}.log")
+            running.callback(child.stop)
+            pids.append(child.pid)
+            if ready and not number:
+                await until_it_answers(ready, child)
+        yield pids
+
+
 async def by_programs(
     plane: ControlPlane, kube: Kube, pods: int, commands: Sequence[Command], ready: str = ""
 ) -> Figure:
-    """`ready`: where the first says that the next may start."""
     watch = Watch(kube, pods, plane.pids)
-    async with watch.running():
-        with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as running:
-            folder = Path(name)
-            for number, command in enumerate(commands):
-                child = Child(f"{number}", command(plane, folder), folder / f"{number}.log")
-                running.callback(child.stop)
-                watch.schedulers.append(child.pid)
-                if ready and not number:
-                    await until_it_answers(ready, child)
-            return await watch.figure()
+    async with watch.running(), programs(plane, commands, ready) as pids:
+        watch.schedulers.extend(pids)
+        return await watch.figure()
+
+
+async def one_by_one_ms(kube: Kube, pods: int, scheduler: str) -> list[float]:
+    """From before a pod is sent until a watch shows its node, each on an idle cluster; sorted."""
+    bound: dict[str, asyncio.Event] = {}
+    mirror = Mirror(kube, PODS)
+
+    def changed(_: Obj | None, new: Obj | None) -> None:
+        if new is not None and new["spec"].get("nodeName"):
+            bound[new["metadata"]["name"]].set()
+
+    mirror.on_change(changed)
+    watching, took_ms = asyncio.create_task(mirror.run()), []
+    try:
+        await mirror.wait_synced()
+        for number in range(-_NOT_COUNTED, pods):
+            made = pod(f"single-{number + _NOT_COUNTED}", scheduler)
+            seen = bound[made["metadata"]["name"]] = asyncio.Event()
+            began_s = time.monotonic()
+            await kube.create(PODS, made)
+            await asyncio.wait_for(seen.wait(), _LIMIT_S)
+            if number >= 0:
+                took_ms.append((time.monotonic() - began_s) * 1000)
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        for name in bound:
+            await kube.delete(PODS, name, "default", options=_AT_ONCE_GONE)
+    return sorted(took_ms)
 
 
 async def by_hand(plane: ControlPlane, kube: Kube, nodes: int, pods: int) -> Figure:

@@ -30,7 +30,9 @@ from bench.bound_pods import (
     by_hand,
     by_programs,
     control_plane,
+    one_by_one_ms,
     pod,
+    programs,
     until_it_answers,
     waiting_pods,
 )
@@ -47,6 +49,7 @@ from testbed.processes import Child, free_ports
 
 _RAISED_QPS = 5000
 _FILTERS = 300
+_SINGLE = 300
 _FEWEST_PODS = 10  # of which a tenth can be left out
 
 DEFAULT = "kube-scheduler, as it comes"
@@ -102,7 +105,7 @@ def contenders() -> dict[str, Contender]:
     return {
         DEFAULT: Contender("default-scheduler", (alone,), share=0.1),
         RAISED: Contender("default-scheduler", (raised,), share=0.3),
-        EXTENDER: Contender("default-scheduler", asked, ready, share=0.03),
+        EXTENDER: Contender("default-scheduler", asked, ready, share=0.3),
         SECOND: Contender(SCHEDULER_NAME, (gpupool,)),
         BARE: Contender("nobody", ()),
     }
@@ -142,6 +145,16 @@ async def _turn(
         return await by_hand(plane, kube, nodes, pods)
 
 
+async def _single_ms(plane: ControlPlane, kube: Kube, contender: Contender) -> dict[str, float]:
+    async with programs(plane, contender.commands, contender.ready):
+        took_ms = await one_by_one_ms(kube, _SINGLE, contender.scheduler)
+    return _percentiles(took_ms)
+
+
+def _percentiles(took_ms: Sequence[float]) -> dict[str, float]:
+    return {"p50": took_ms[len(took_ms) // 2], "p99": took_ms[len(took_ms) * 99 // 100]}
+
+
 async def measured(nodes: int, pods: int, rounds: int, *, apart: bool) -> dict[str, Any]:
     found: dict[str, list[Figure]] = {}
     where = "apart from the server" if apart else "beside the server"
@@ -153,6 +166,11 @@ async def measured(nodes: int, pods: int, rounds: int, *, apart: bool) -> dict[s
                 found.setdefault(title, []).append(figure)
                 progress = f"{nodes:,} nodes, {where}, round {number + 1}: {title}"
                 print(f"{progress:<75}{figure.per_second:>6,.0f}/s", file=sys.stderr, flush=True)
+        single_ms = {
+            title: await _single_ms(plane, kube, contender)
+            for title, contender in contenders().items()
+            if contender.commands
+        }
         took_ms = await filter_ms(plane, nodes)
     return {
         "nodes": nodes,
@@ -162,7 +180,8 @@ async def measured(nodes: int, pods: int, rounds: int, *, apart: bool) -> dict[s
         "medians": {title: _median(each) for title, each in found.items()},
         "to_kube_scheduler": {title: _ratio(each, found[RAISED]) for title, each in found.items()},
         "to_bare_loop": {title: _ratio(each, found[BARE]) for title, each in found.items()},
-        "filter_ms": {"p50": took_ms[_FILTERS // 2], "p99": took_ms[_FILTERS * 99 // 100]},
+        "single_ms": single_ms,
+        "filter_ms": _percentiles(took_ms),
     }
 
 
@@ -188,8 +207,11 @@ def lines(size: dict[str, Any]) -> list[str]:
             f"{figure['server_ms']:.2f} ms",
         )
         text.append(f"{title:<34}" + "".join(f"{cell:>18}" for cell in cells))
-    took = size["filter_ms"]
-    return [*text, f"extender's filter, all nodes: p50 {took['p50']:.1f}, p99 {took['p99']:.1f} ms"]
+    times = [("extender's filter, all nodes", size["filter_ms"])]
+    times += [(f"{title}, a single pod", took) for title, took in size["single_ms"].items()]
+    return text + [
+        f"{what}: p50 {took['p50']:.1f}, p99 {took['p99']:.1f} ms" for what, took in times
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

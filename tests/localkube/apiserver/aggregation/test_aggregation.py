@@ -2,16 +2,14 @@
 
 import asyncio
 import base64
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import orjson
 import pytest
-from aiohttp import web
 
 from kubeclient.objects import Obj
 from kubeclient.resources import (
@@ -23,7 +21,6 @@ from kubeclient.resources import (
 )
 from localkube.apiserver.request import Answer, Reply, Request, Stream, User
 from localkube.apiserver.security import certificates
-from localkube.apiserver.security.certificates import Certificates
 from localkube.apiserver.security.identities import ADMIN, AUTHENTICATED
 from localkube.apiserver.security.tokens import StaticTokens
 from localkube.apiserver.server import ApiServer, build
@@ -31,18 +28,8 @@ from localkube.kubelet.streams import connected
 from localkube.node_streams import Connection, NodeStreams
 from tests.conformance.api_server import NoNodes
 from tests.localkube.apiserver.admission.webhook_server import key_pair
+from tests.localkube.apiserver.aggregation.other_server import RESOURCES, Other, answering
 
-RESOURCES = [
-    {"name": "toys", "singularName": "toy", "namespaced": True, "kind": "Toy", "verbs": ["list"]},
-    {
-        "name": "toys/status",
-        "singularName": "",
-        "namespaced": True,
-        "kind": "Toy",
-        "verbs": ["get"],
-    },
-]
-LIST = {"kind": "APIResourceList", "groupVersion": "example.com/v1", "resources": RESOURCES}
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -56,67 +43,6 @@ class Nodes(NoNodes):
 
     async def dial(self, pod_uid: str, port: int) -> Connection:
         return await connected("127.0.0.1", self.port)
-
-
-@dataclass
-class Other:
-    """The other API server. It keeps what it was asked."""
-
-    port: int = 0
-    asked: list[web.Request] = field(default_factory=list)
-    peers: list[Any] = field(default_factory=list)
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(request)
-        assert request.transport is not None
-        self.peers.append(request.transport.get_extra_info("peercert"))
-        if request.path == "/apis/example.com/v1":
-            return web.json_response(LIST)
-        if "watch" in request.query:
-            stream = web.StreamResponse(headers={"Content-Type": "application/json"})
-            await stream.prepare(request)
-            for number in range(3):
-                await stream.write(b'{"type":"ADDED","object":{"n":%d}}\n' % number)
-            return stream
-        body = {"sent": (await request.read()).decode(), "where": request.path_qs}
-        return web.json_response(body, status=418, headers={"Warning": '299 - "w"'})
-
-
-@asynccontextmanager
-async def answering(made: Certificates, folder: Path) -> AsyncIterator[Other]:
-    """Talks only to who shows the front-proxy certificate, as such servers do."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    for name, pem in zip(("other.crt", "other.key"), key_pair(), strict=True):
-        (folder / name).write_bytes(pem)
-    context.load_cert_chain(folder / "other.crt", folder / "other.key")
-    context.load_verify_locations(cadata=made.front_proxy_ca_pem.decode())
-    context.verify_mode = ssl.CERT_REQUIRED
-    other = Other()
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", other.answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    other.port = runner.addresses[0][1]
-    try:
-        yield other
-    finally:
-        await runner.cleanup()
-        # aiohttp does not know of a connection that has ended within its TLS handshake.
-        async with asyncio.timeout(60):
-            while _is_connected(other.port):  # noqa: ASYNC110
-                await asyncio.sleep(0.001)
-
-
-def _is_connected(port: int) -> bool:
-    """Whether this end of a connection to the port is still open."""
-    established, closed_by_the_other_end = "01", "08"
-    ends = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
-    return any(
-        end[1].endswith(f":{port:04X}") and end[3] in (established, closed_by_the_other_end)
-        for end in ends
-    )
 
 
 @dataclass
