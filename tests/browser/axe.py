@@ -62,9 +62,9 @@ def _fetched() -> bytes:
             return member.read()
 
 
-async def grave_findings(page: Page, source: str) -> list[str]:
-    """What is serious or critical on the page, each with the first element that it is about."""
-    await page.run(f"void (() => {{ {source} }})()")
+async def grave_findings(page: Page) -> list[str]:
+    """What is serious or critical on the page, each with the first element that it is about. The
+    script has run there."""
     options = json.dumps({"resultTypes": ["violations"]})
     found: list[dict[str, Any]] = await page.run(
         f"axe.run(document, {options}).then((all) => all.violations.map(({{id, impact, nodes}}) =>"

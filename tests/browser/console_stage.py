@@ -89,6 +89,7 @@ def stage(home: Path) -> Iterator[Stage]:
     config = home / "stage.yaml"
     head = {"apiVersion": "gpupool.io/v1alpha1", "kind": "Cluster", "region": "cn-shanghai"}
     config.write_text(yaml.safe_dump({**head, "pools": list(POOLS)}), encoding="utf-8")
+    _gpupool(home, "machines", "add", "ecs.gn6v-c8g1.4xlarge", "trainer-1", "trainer-2")
     _gpupool(home, "up", "--name", NAME, "--config", str(config), "--port", "0")
     try:
         # Its past is written while it is stopped: a running cluster keeps the last hours in memory.

@@ -8,6 +8,7 @@ LISTS = (
     "/instances",
     "/map",
     "/map?view=heat",
+    "/map?pod=team-a%2Ftrain-0",
     "/pools",
     "/nodes",
     "/deployments",
@@ -46,11 +47,19 @@ OBJECTS = (
 FORMS = (
     "/create",
     "/create?sample=job",
+    "/create?sample=configmap",
     "/create/form",
     "/create/service",
     "/create/pool",
+    "/create/pool?preset=cgpu",
     "/create/cluster",
     "/create/instances",
+    "/create/templates/mine/delete",
+    "/clusters/training/start",
+    "/clusters/training/stop",
+    "/clusters/training/delete",
+    "/clusters/training/forget",
+    "/instances/trainer-1/remove",
     "/pools/cgpu/edit",
     "/pools/cgpu/scale",
     "/pools/cgpu/delete",
@@ -61,13 +70,17 @@ FORMS = (
     "/deployments/team-b/embed/delete",
     "/cronjobs/research/nightly-report/run",
     "/cronjobs/research/nightly-report/suspend",
+    "/jobs/research/convert/resume",
     "/pods/team-a/train-0/resize",
     "/pods/team-a/train-0/delete",
     "/pods/team-a/train-0/edit",
     "/services/research/notebook/change",
     "/secrets/research/registry/show",
 )
-NODE_FORMS = ("", "/draining", "/labels", "/taints", "/cordon", "/drain", "/remove", "/edit")
+NODE_FORMS = (
+    *("", "/draining", "/labels", "/taints", "/cordon", "/uncordon", "/drain", "/drain/stop"),
+    *("/cards/0/cordon", "/cards/2/uncordon", "/remove", "/edit"),
+)
 BROKEN = ("/pods/team-a/nobody", "/no-such-page")
 
 

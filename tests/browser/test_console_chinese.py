@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpupool.console.pages import PAGES
+from gpupool.console.pages import ACTIONS, PAGES
 from tests.browser.chromium import OpenBrowser, Page
 from tests.browser.console_pages import signed_in
 from tests.browser.console_stage import NAME, Stage
@@ -47,7 +47,8 @@ _LIKE_A_NAME = re.compile(r"[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+")  # FailedScheduling
 def names_on(stage: Stage) -> frozenset[str]:
     """What users and programs have called things: names, labels, images, containers, keys."""
     paths = ("nodes", "pods", "services", "configmaps", "secrets", "namespaces")
-    found = {NAME, "nobody", "firmware"}  # and what nobody has called anything, or a person wrote
+    # And what nobody has called anything, or a person wrote.
+    found = {NAME, "nobody", "firmware", "mine", "trainer"}
     found.update(event["reason"] for event in stage.lists("/api/v1/events"))
     for path in (*(f"/api/v1/{each}" for each in paths), "/apis/apps/v1/deployments"):
         for obj in stage.lists(path):
@@ -90,11 +91,15 @@ def test_the_search_finds_english_and_nothing_else() -> None:
     assert {each.split()[0] for each in found} == {"would", "do"}
 
 
-def test_every_page_of_the_console_is_visited(console_stage: Stage) -> None:
+def test_every_page_and_every_form_is_visited(console_stage: Stage) -> None:
     visited = [path.partition("?")[0].removeprefix("/") for path in all_pages(console_stage)]
     for page in PAGES:
         address = re.compile(re.sub(r"\{\w+\}", "[^/]+", page.path))
         assert any(address.fullmatch(path) for path in visited), f"stage_pages lacks {page.path}"
+    # What workloads of all kinds can do is one form each: seen with one kind, it is seen.
+    forms = {path.rpartition("/")[2] for path in visited}
+    for action in ACTIONS:
+        assert action.path.rpartition("/")[2] in forms, f"stage_pages lacks {action.path}"
 
 
 async def test_no_page_in_chinese_has_english_on_it(
