@@ -42,6 +42,14 @@ PAGES = (
     "/pods/default/first",
     "/pods/default/large",
 )
+# Into the margin of the page, which hides it from the width of the whole.
+TOO_WIDE = """(() => {
+  const page = document.getElementById("page");
+  const edge = page.getBoundingClientRect().right + 1;
+  return [...page.querySelectorAll("table, form, dl, ul, section")]
+    .filter((each) => each.getBoundingClientRect().right > edge)
+    .map((each) => each.id || each.className);
+})()"""
 EVIL = "<img src=x onerror=document.title='broken'>"
 
 
@@ -96,10 +104,12 @@ async def test_pages_fit_every_screen(
         await visitor.speaks(language)
         for path in PAGES:
             await visitor.goes_to(path)
-            for width in (360, 390, 899, 900, 1280, 3840):
+            for width in (360, 390, 899, 900, 1280, 1440, 3840):
                 await visitor.has_window(width)
                 wide = await visitor.page.run("document.documentElement.scrollWidth")
                 assert wide <= width, f"{path} is {wide} px wide on a screen of {width}"
+                too_wide = await visitor.page.run(TOO_WIDE)
+                assert not too_wide, f"{path} at {width} px: {too_wide} stand over the edge"
 
 
 async def test_a_node_is_cordoned_with_the_keyboard_alone(

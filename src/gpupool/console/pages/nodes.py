@@ -109,6 +109,7 @@ async def node_table(visit: Visit) -> Table[NodeRow]:
         actions=actions,
         order="name",
         empty=t("The cluster has no nodes."),
+        empty_action=RowAction(t("Node pools"), visit.link("pools"), is_page=True),
     )
 
 

@@ -16,7 +16,7 @@ from gpupool.console.parts.page import Page, Shown
 from gpupool.console.past import past_of_pod
 from gpupool.console.rights import Denied, Right
 from gpupool.console.rows.pods import PodRow, pod_row
-from gpupool.console.said import said
+from gpupool.console.said import said, shortly
 from gpupool.console.visit import Visit
 from gpupool.console.words import Translate
 from gpupool.console.yaml_view import yaml_of
@@ -99,7 +99,8 @@ def pod_sentence(t: Translate, row: PodRow, why: Why | None = None) -> str:
     if row.waits:
         wants = asked_words(t, row.asks)
         words = t("Waits for {asks}.", asks=wants) if row.asks else t("Waits for a node.")
-        return f"{words} {said(t, why.summary if why and why.summary else row.why)}".strip()
+        because = said(t, why.summary) if why and why.summary else shortly(t, row.why)
+        return f"{words} {because}".strip()
     if not row.shares:
         return t("On node {node}. It holds no card.", node=row.node or "–")
     held = "; ".join(share_words(t, share) for share in row.shares)

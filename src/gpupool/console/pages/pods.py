@@ -4,6 +4,7 @@ from functools import partial
 
 from gpupool.console.glossary import WALLS
 from gpupool.console.gpus import asked_words
+from gpupool.console.pages.create import create_action
 from gpupool.console.pages.pod_actions import pod_actions
 from gpupool.console.parts.cells import Age, Level, Link, Several, State, Text
 from gpupool.console.parts.page import Page, Shown
@@ -81,6 +82,8 @@ def pod_table(visit: Visit, lacks: str | None = None) -> Table[PodRow]:
         actions=lambda row: pod_actions(visit, row, lacks) if lacks is not None else (),
         order="name",
         empty=t("There are no pods here."),
+        # A table inside of another page lists what belongs to that.
+        empty_action=create_action(visit) if lacks is not None else None,
     )
 
 

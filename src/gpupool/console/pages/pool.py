@@ -1,11 +1,13 @@
 """One node pool: what its nodes are made of, which they are, events, YAML."""
 
+from dataclasses import replace
+
 from gpupool.console.pages.node import events_of
 from gpupool.console.pages.nodes import node_table
 from gpupool.console.pages.pools import has_pools, pool_buttons, pool_state, pool_type
 from gpupool.console.parts.lines import taint_words
 from gpupool.console.parts.page import NoSuchThing, Page, Shown
-from gpupool.console.parts.table import view
+from gpupool.console.parts.table import TableView, view
 from gpupool.console.rights import Denied
 from gpupool.console.rows.nodes import NodeRow, node_row
 from gpupool.console.rows.pools import NODE_POOLS, PoolRow, pool_row
@@ -38,7 +40,7 @@ async def _show(visit: Visit) -> Shown:
             "tags": sorted((spec.get("tags") or {}).items()),
             "group": spec.get("resourceGroup") or "",
             "taints": [taint_words(each) for each in spec.get("taints") or []],
-            "nodes": view(await node_table(visit), nodes, {}) if nodes is not None else None,
+            "nodes": await _node_view(visit, nodes) if nodes is not None else None,
             "events": await events_of(visit, NODE_POOLS.kind, name),
             "yaml": yaml_of(pool),
         },
@@ -50,6 +52,11 @@ def _sentence(t: Translate, row: PoolRow, *, is_going: bool) -> str:
         return t("It is being deleted: its nodes are drained and removed.")
     words = t("{ready} of {all} nodes are ready.", ready=row.ready, all=row.wanted)
     return f"{words} {said(t, row.why)}" if row.why else words
+
+
+async def _node_view(visit: Visit, nodes: list[NodeRow]) -> TableView:
+    of_pool = replace(await node_table(visit), empty=visit.t("It has no nodes."), empty_action=None)
+    return view(of_pool, nodes, {})
 
 
 async def _nodes(visit: Visit, pool: str) -> list[NodeRow] | None:

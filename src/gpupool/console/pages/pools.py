@@ -150,6 +150,7 @@ async def _table(visit: Visit, may_create: str | None, rows: list[PoolRow]) -> T
         actions=lambda row: buttons.get(row.name, ()),
         order="name",
         empty=t("There are no node pools."),
+        empty_action=_creations(visit, may_create, set())[0] if may_create is not None else None,
         choices=(
             Choice("state", t("State"), lambda row: row.phase, lambda value: _phase_word(t, value)),
             Choice("instance", t("Instance type"), lambda row: row.instance_type),

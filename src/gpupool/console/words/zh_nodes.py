@@ -9,6 +9,7 @@ WORDS = {
     "Version": "版本",
     "Model": "型号",
     "The cluster has no nodes.": "集群没有节点。",
+    "It has no nodes.": "没有节点。",
     "Not ready": "未就绪",
     "Unschedulable": "不可调度",
     "Ready": "就绪",
