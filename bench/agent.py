@@ -40,6 +40,7 @@ _SETTLES_S = 10.0
 _AT_REST_S = 60.0
 _SHARED = {"metadata": {"labels": {"cgpu": "true"}}}
 _TIMER = {"localkube.io/runtime": "timer"}
+_AS_IN_THE_CHART = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
 
 def measure_agent(root: Path = ROOT) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def _measure(where: Environment, cluster: Cluster, driver: Path) -> dict[str, An
 
 @contextlib.contextmanager
 def _running(command: list[str], where: Environment) -> Iterator[int]:
-    environ = {"PATH": f"{where.path}/bin", "HOME": str(where.path)}
+    environ = {"PATH": f"{where.path}/bin", "HOME": str(where.path), **_AS_IN_THE_CHART}
     with tempfile.TemporaryFile() as said:
         program = subprocess.Popen(command, env=environ, stdout=said, stderr=subprocess.STDOUT)
         try:

@@ -59,7 +59,7 @@ def modules(where: Environment, package: str, *skipped: str) -> set[str]:
 
 def test_production_has_neither_localkube_nor_what_only_it_needs(production: Environment) -> None:
     assert not production.distributions & ONLY_LOCAL
-    assert {"gpupool", "kubeclient", "numpy", "grpcio", "kubernetes-asyncio"} <= set(
+    assert {"gpupool", "kubeclient", "numpy", "h2", "kubernetes-asyncio"} <= set(
         production.distributions
     )
 

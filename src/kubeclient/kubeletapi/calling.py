@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-import grpc
-
-from kubeclient.kubeletapi.errors import RpcFailed, rpc_failed
+from kubeclient.kubeletapi.errors import RpcFailed
+from kubeclient.kubeletapi.framing import failure, framed
+from kubeclient.kubeletapi.http2 import Connection, Stream
 from kubeclient.kubeletapi.messages import (
     MAX_MESSAGE_BYTES,
     AllocatableResourcesResponse,
@@ -32,14 +32,13 @@ DIAL_TIMEOUT_S = 10.0
 CALL_TIMEOUT_S = 60.0
 PRE_START_TIMEOUT_S = 30.0
 
-_OPTIONS = (
-    ("grpc.default_authority", "localhost"),
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    # A new socket at the same path is another server: never share connections by address.
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-)
+_HEADERS = [
+    (":method", "POST"),
+    (":scheme", "http"),
+    (":authority", "localhost"),
+    ("te", "trailers"),
+    ("content-type", "application/grpc"),
+]
 
 # Whoever may write into the directory of sockets may be a plugin. A long answer is read in a
 # thread, and one that lists for ever has one part in twenty of the time.
@@ -53,10 +52,17 @@ Answer = TypeVar("Answer")
 
 
 class Channel:
-    """Typed calls to the services at one socket."""
+    """Typed calls to the services at one socket. Connects at the first call, and again after the
+    connection was lost."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
-        self._channel = channel
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._connection: Connection | None = None
+        self._connecting = asyncio.Lock()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
 
     async def register(self, request: RegisterRequest) -> None:
         await self._call(f"/{REGISTRATION}/Register", request, Empty, DIAL_TIMEOUT_S)
@@ -67,23 +73,14 @@ class Channel:
 
     async def list_and_watch(self) -> AsyncIterator[ListAndWatchResponse]:
         """Complete lists of devices, the first at once; ends when the plugin ends. No timeout."""
-        stream: grpc.aio.UnaryStreamMultiCallable[Any, bytes] = self._channel.unary_stream(
-            f"/{DEVICE_PLUGIN}/ListAndWatch",
-            request_serializer=encode,
-        )
-        call = stream(Empty(), wait_for_ready=False)
-        try:
-            async for raw in call:
+        async with self._opened(f"/{DEVICE_PLUGIN}/ListAndWatch", Empty()) as stream:
+            while (raw := await stream.message()) is not None:
                 began_s = time.monotonic()
                 listed = await _decoded(ListAndWatchResponse, raw)
                 rest_s = max(_REST_S, _REST * (time.monotonic() - began_s))
                 yield listed
                 await asyncio.sleep(min(rest_s, _LONGEST_REST_S))
-        except grpc.aio.AioRpcError as error:
-            raise rpc_failed(error) from error
-        finally:
-            # The stream has no timeout: it would stay open after the reader has stopped.
-            call.cancel()
+            _check(stream)
 
     async def preferred_allocation(
         self, request: PreferredAllocationRequest
@@ -110,15 +107,56 @@ class Channel:
     async def _call(
         self, path: str, request: Any, answer: type[Answer], timeout_s: float = CALL_TIMEOUT_S
     ) -> Answer:
-        method: grpc.aio.UnaryUnaryMultiCallable[Any, bytes] = self._channel.unary_unary(
-            path,
-            request_serializer=encode,
-        )
         try:
-            raw = await method(request, timeout=timeout_s)
-        except grpc.aio.AioRpcError as error:
-            raise rpc_failed(error) from error
+            async with asyncio.timeout(timeout_s), self._opened(path, request) as stream:
+                raw = await stream.message()
+                # Trailers follow the answer, and say whether it is one.
+                while await stream.message() is not None:
+                    pass
+                _check(stream)
+        except TimeoutError:
+            raise RpcFailed("DeadlineExceeded", "context deadline exceeded") from None
+        if raw is None:
+            raise RpcFailed("Internal", f"{path}: the answer has no message")
         return await _decoded(answer, raw)
+
+    @contextlib.asynccontextmanager
+    async def _opened(self, path: str, request: Any) -> AsyncIterator[Stream]:
+        """A call whose request is sent."""
+        stream = (await self._connected()).open([(":path", path), *_HEADERS])
+        try:
+            # If it cannot be sent, the answer says why.
+            with contextlib.suppress(RpcFailed):
+                await stream.send(framed(encode(request)), is_last=True)
+            yield stream
+        finally:
+            stream.forget()
+
+    async def _connected(self) -> Connection:
+        async with self._connecting:
+            if self._connection is None or self._connection.is_over:
+                self._connection = await _connection(self._socket)
+            return self._connection
+
+
+async def _connection(socket: Path) -> Connection:
+    """Raises RpcFailed."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(DIAL_TIMEOUT_S):
+            _, connection = await loop.create_unix_connection(
+                lambda: Connection(MAX_MESSAGE_BYTES), str(socket)
+            )
+    except OSError as error:  # or TimeoutError, which is one
+        why = str(error) or "no answer in time"
+        raise RpcFailed("Unavailable", f"nobody answers at {socket}: {why}") from error
+    return connection
+
+
+def _check(stream: Stream) -> None:
+    """Raises RpcFailed."""
+    if (error := failure(stream.headers)) is not None:
+        raise error
 
 
 async def _decoded(kind: type[Answer], raw: bytes) -> Answer:
@@ -140,8 +178,8 @@ def _decoded_long(kind: type[Answer], raw: bytes) -> Answer:
 @contextlib.asynccontextmanager
 async def channel_to(socket: Path) -> AsyncIterator[Channel]:
     """Connects at the first call."""
-    channel = grpc.aio.insecure_channel(f"unix:{socket}", options=_OPTIONS)
+    channel = Channel(socket)
     try:
-        yield Channel(channel)
+        yield channel
     finally:
-        await channel.close()
+        channel.close()

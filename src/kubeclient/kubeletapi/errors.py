@@ -5,10 +5,6 @@ KubeletApiError
 └── BadSocketPath    a socket cannot be created at this path
 """
 
-import re
-
-import grpc
-
 
 class KubeletApiError(Exception):
     pass
@@ -29,15 +25,3 @@ class BadSocketPath(KubeletApiError):
 
 class Refusal(Exception):
     """Raised by a service to refuse a call; the text is sent to the caller."""
-
-
-def rpc_failed(error: grpc.aio.AioRpcError) -> RpcFailed:
-    return RpcFailed(go_name(error.code()), error.details() or "")
-
-
-def go_name(code: grpc.StatusCode) -> str:
-    """DEADLINE_EXCEEDED -> DeadlineExceeded; the one exception is Canceled."""
-    if code is grpc.StatusCode.CANCELLED:
-        return "Canceled"
-    name = re.sub(r"[a-z]+", lambda word: word.group().capitalize(), code.name.lower())
-    return "OK" if code is grpc.StatusCode.OK else name.replace("_", "")

@@ -6,14 +6,15 @@ say no it raises Refusal, whose text the caller gets with the code Unknown, as f
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import grpc
-
-from kubeclient.kubeletapi.errors import BadSocketPath, Refusal
+from kubeclient.kubeletapi.errors import BadSocketPath, Refusal, RpcFailed
+from kubeclient.kubeletapi.framing import ending, framed
+from kubeclient.kubeletapi.http2 import Connection, Stream
 from kubeclient.kubeletapi.messages import (
     AllocatableResourcesResponse,
     AllocateRequest,
@@ -28,7 +29,9 @@ from kubeclient.kubeletapi.messages import (
     PreStartContainerResponse,
     RegisterRequest,
 )
-from kubeclient.wire import decode, encode
+from kubeclient.wire import BadMessage, decode, encode
+
+log = logging.getLogger(__name__)
 
 REGISTRATION = "v1beta1.Registration"
 DEVICE_PLUGIN = "v1beta1.DevicePlugin"
@@ -37,7 +40,7 @@ POD_RESOURCES = "v1.PodResourcesLister"
 _LONGEST_SOCKET_PATH = 107  # bytes; the kernel's limit
 _MAX_REQUEST_BYTES = 16 * 1024 * 1024  # a preferred allocation names every free device
 _LAST_ANSWERS_S = 5.0  # calls in progress may finish; then streams are cut
-_ALONE = ("grpc.so_reuseport", 0)
+_BEGIN = [(":status", "200"), ("content-type", "application/grpc")]
 
 
 class DevicePlugin(Protocol):
@@ -56,9 +59,15 @@ class DevicePlugin(Protocol):
     ) -> PreStartContainerResponse: ...
 
 
+class Method(NamedTuple):
+    request: type[Any]
+    answers: Callable[[Any], AsyncIterator[Any]]
+    goes_on: bool = False  # until the caller ends it
+
+
 class Service(NamedTuple):
     name: str
-    methods: dict[str, "grpc.RpcMethodHandler[Any, Any]"]
+    methods: dict[str, Method]
 
 
 def registration_service(register: Callable[[RegisterRequest], Awaitable[None]]) -> Service:
@@ -80,7 +89,7 @@ def device_plugin_service(plugin: DevicePlugin) -> Service:
         DEVICE_PLUGIN,
         {
             "GetDevicePluginOptions": _unary(Empty, options),
-            "ListAndWatch": _stream(Empty, devices),
+            "ListAndWatch": Method(Empty, devices, goes_on=True),
             "GetPreferredAllocation": _unary(
                 PreferredAllocationRequest, plugin.preferred_allocation
             ),
@@ -119,61 +128,105 @@ async def serving(
             f"{socket}: a socket's path may have {_LONGEST_SOCKET_PATH} bytes; "
             "use a directory with a shorter path"
         )
-    limit = ("grpc.max_receive_message_length", most_bytes)
-    server = grpc.aio.server(options=(limit, _ALONE))
-    server.add_generic_rpc_handlers(
-        tuple(grpc.method_handlers_generic_handler(s.name, s.methods) for s in services)
-    )
+    calls = _Calls(services)
     _remove(socket)
-    try:
-        server.add_insecure_port(f"unix:{socket}")
-    except RuntimeError as error:
-        raise BadSocketPath(f"{socket}: cannot be listened on: {error}") from error
-    # gRPC breaks when its start is cancelled, so a cancellation waits until the server runs.
-    starting = asyncio.ensure_future(server.start())
+    starting = asyncio.ensure_future(_listening(socket, lambda: calls.connection(most_bytes)))
     try:
         await asyncio.shield(starting)
         yield
     finally:
+        # A start that is cancelled leaves a socket open, so a cancellation waits until it is over.
         await asyncio.wait((starting,))
-        await server.stop(grace=_LAST_ANSWERS_S)
+        if starting.exception() is None:
+            starting.result().close()
+        await calls.end()
         _remove(socket)
+
+
+async def _listening(socket: Path, connection: Callable[[], Connection]) -> asyncio.Server:
+    loop = asyncio.get_running_loop()
+    try:
+        return await loop.create_unix_server(connection, str(socket))
+    except OSError as error:
+        raise BadSocketPath(f"{socket}: cannot be listened on: {error}") from error
 
 
 def _remove(socket: Path) -> None:
     socket.unlink(missing_ok=True)
 
 
-def _unary(
-    request: type[Any], answer: Callable[[Any], Awaitable[Any]]
-) -> "grpc.RpcMethodHandler[Any, Any]":
-    async def method(message: Any, context: "grpc.aio.ServicerContext[Any, Any]") -> Any:
-        try:
-            return await answer(message)
-        except Refusal as no:
-            return await context.abort(grpc.StatusCode.UNKNOWN, str(no))
+def _unary(request: type[Any], answer: Callable[[Any], Awaitable[Any]]) -> Method:
+    async def answers(message: Any) -> AsyncIterator[Any]:
+        yield await answer(message)
 
-    return grpc.unary_unary_rpc_method_handler(
-        method,
-        request_deserializer=lambda raw: decode(request, raw),
-        response_serializer=encode,
-    )
+    return Method(request, answers)
 
 
-def _stream(
-    request: type[Any], answers: Callable[[Any], AsyncIterator[Any]]
-) -> "grpc.RpcMethodHandler[Any, Any]":
-    async def method(
-        message: Any, context: "grpc.aio.ServicerContext[Any, Any]"
-    ) -> AsyncIterator[Any]:
-        try:
-            async for answer in answers(message):
-                yield answer
-        except Refusal as no:
-            await context.abort(grpc.StatusCode.UNKNOWN, str(no))
+class _Calls:
+    """Calls in progress, each a task."""
 
-    return grpc.unary_stream_rpc_method_handler(
-        method,
-        request_deserializer=lambda raw: decode(request, raw),
-        response_serializer=encode,
-    )
+    def __init__(self, services: Sequence[Service]) -> None:
+        self._methods = {
+            f"/{service.name}/{name}": method
+            for service in services
+            for name, method in service.methods.items()
+        }
+        self._connections: set[Connection] = set()
+        self._tasks: dict[asyncio.Task[None], bool] = {}  # True: it ends by itself
+
+    def connection(self, most_bytes: int) -> Connection:
+        self._connections = {each for each in self._connections if not each.is_over}
+        connection = Connection(most_bytes, self._opened)
+        self._connections.add(connection)
+        return connection
+
+    async def end(self) -> None:
+        """Calls that have arrived are answered. Streams stay until then: a caller whose stream ends
+        may close the connection, and lose the answers."""
+        if soon := [task for task, ends in self._tasks.items() if ends]:
+            await asyncio.wait(soon, timeout=_LAST_ANSWERS_S)
+        left = list(self._tasks)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        for connection in self._connections:
+            connection.close()
+
+    def _opened(self, stream: Stream) -> None:
+        path = dict(stream.headers).get(":path", "")
+        method = self._methods.get(path)
+        task = asyncio.create_task(_answer(stream, path, method))
+        stream.failed = task.cancel  # type: ignore[assignment]  # whether it was in time is no matter
+        self._tasks[task] = method is None or not method.goes_on
+        task.add_done_callback(self._tasks.pop)
+
+
+async def _answer(stream: Stream, path: str, method: Method | None) -> None:
+    try:
+        code, words = await _outcome(stream, path, method)
+        stream.send_headers(ending(code, words), is_last=True)
+    except RpcFailed:
+        pass  # the caller is gone
+    finally:
+        stream.forget()
+
+
+async def _outcome(stream: Stream, path: str, method: Method | None) -> tuple[str, str]:
+    """How the call has ended: code and words."""
+    stream.send_headers(_BEGIN)
+    if method is None:
+        return "Unimplemented", f"unknown method {path}"
+    try:
+        raw = await stream.message()
+        async for answer in method.answers(decode(method.request, raw or b"")):
+            await stream.send(framed(encode(answer)))
+    except Refusal as no:
+        return "Unknown", str(no)
+    except BadMessage as error:
+        return "Internal", f"{method.request.__name__}: {error}"
+    except RpcFailed as error:
+        return error.code, error.details
+    except Exception as error:
+        log.exception("a call failed", extra={"method": path})
+        return "Unknown", f"{type(error).__name__}: {error}"
+    return "OK", ""

@@ -197,3 +197,38 @@ async def test_a_server_that_is_cancelled_at_any_moment_is_stopped(
     gc.collect()
     assert not broken
     assert not (tmp_path / "s.sock").exists()
+
+
+async def test_a_long_list_of_devices_arrives_whole(tmp_path: Path) -> None:
+    """Longer than the windows of HTTP/2, which have to be opened again meanwhile."""
+    devices = (Device("x" * 4_000_000, HEALTHY),)
+
+    class Many(Plugin):
+        async def list_and_watch(self) -> AsyncIterator[ListAndWatchResponse]:
+            yield ListAndWatchResponse(devices)
+
+    socket = tmp_path / "p.sock"
+    async with serving(socket, [device_plugin_service(Many())]), channel_to(socket) as plugin:
+        assert [listed.devices async for listed in plugin.list_and_watch()] == [devices]
+
+
+async def test_a_caller_that_reads_nothing_stops_the_list(tmp_path: Path) -> None:
+    """Nothing piles up: a plugin that never ends its lists waits for its reader."""
+    listed = 0
+
+    class Endless(Plugin):
+        async def list_and_watch(self) -> AsyncIterator[ListAndWatchResponse]:
+            nonlocal listed
+            while True:
+                yield ListAndWatchResponse((Device("x" * 100_000, HEALTHY),))
+                listed += 1
+                await asyncio.sleep(0)
+
+    socket = tmp_path / "p.sock"
+    async with serving(socket, [device_plugin_service(Endless())]), channel_to(socket) as plugin:
+        await anext(plugin.list_and_watch())
+        before = -1
+        while listed != before:
+            before = listed
+            await plugin.options()  # the connection is not blocked by what nobody reads
+        assert listed < 100
