@@ -1,7 +1,7 @@
 """`gpupool explain` repeats what the scheduler says of room that it keeps for a pod."""
 
 from gpupool.cli.explain import reserved_words
-from gpupool.scheduler.kept_room import RESERVED
+from gpupool.scheduler.kept_words import RESERVED
 
 
 def test_the_sentence_about_kept_room_is_found_in_the_condition() -> None:

@@ -90,7 +90,8 @@ async def test_the_condition_says_since_when_and_for_how_long() -> None:
     await wait(world)
     said = world.said("large")
     assert "Reserved for it since 20" in said
-    assert "room on n0, expected in 24 h from then." in said  # nothing is known of these pods
+    # Nothing is known of how long these pods run.
+    assert "room on n0, card 1, expected in 24 h from then." in said
     world.now_s += 7
     assert world.said("large") == said
     assert "gpupool_scheduler_reservations 1.0" in world.scheduler.metrics_text()

@@ -117,6 +117,7 @@ def _proposal(
     from gpupool.cli.defrag_view import Proposal
     from gpupool.cli.scheduler import policy_named
     from gpupool.engine.defrag import Plan, Rules, larger_job, largest_job, room_for
+    from gpupool.scheduler.told_room import told_room
 
     state = whole_state(objects, policy_named(asked.policy))
     cluster, policy = state.cluster, state.policy
@@ -126,12 +127,14 @@ def _proposal(
         _may_move(objects, max((pod.priority for pod in wanted), default=None)),
         tuple(state.budgets.values()),
     )
-    before = largest_job(cluster, policy)
-    if not wanted:
-        found = larger_job(cluster, policy, rules)
-        after = found[0] if found else before
-        return Proposal((), found[1] if found else None, before, after)
-    plan = room_for(cluster, wanted, policy, rules)
+    # Pods that are more important than those for which room is kept may use it as it is.
+    with told_room(state, min((pod.priority for pod in wanted), default=None)):
+        before = largest_job(cluster, policy)
+        if not wanted:
+            found = larger_job(cluster, policy, rules)
+            after = found[0] if found else before
+            return Proposal((), found[1] if found else None, before, after)
+        plan = room_for(cluster, wanted, policy, rules)
     names = tuple(f"{pod.namespace}/{pod.name}" for pod in wanted)
     if not isinstance(plan, Plan):
         return Proposal(names, None, before, before, placed=plan.placed)

@@ -79,9 +79,9 @@ def command(
     templates = read_pod_templates(file, namespace) if file is not None else []
 
     async def ask(kube: "Kube") -> "list[Answer]":
-        from gpupool.scheduler.follow import read_cluster
+        from gpupool.scheduler.follow import EVERYBODY, read_cluster
 
-        state = await read_cluster(kube, chosen)
+        state = await read_cluster(kube, chosen, EVERYBODY)
         if pod is not None:
             return [await _existing(kube, state, namespace, pod)]
         return [await _planned(kube, state, template) for template in templates]
@@ -94,10 +94,10 @@ def command(
 def _watch(pod: str, namespace: str, policy: str, output: Output, where: dict[str, str]) -> None:
     from gpupool.cli.explain_view import page_of
     from gpupool.cli.output.live import follow_mirrors, interruptible
-    from gpupool.scheduler.follow import empty_state, mirrors_to_show
+    from gpupool.scheduler.follow import EVERYBODY, empty_state, mirrors_to_show
 
     async def watch(kube: "Kube") -> None:
-        state = empty_state(policy)
+        state = empty_state(policy, EVERYBODY)
 
         async def page() -> "Page":
             return page_of([await _existing(kube, state, namespace, pod)])
@@ -132,7 +132,7 @@ async def _existing(kube: "Kube", state: "ClusterState", namespace: str, name: s
 
 def reserved_words(pod: "Obj") -> tuple[str, ...]:
     """What the scheduler says of room that it keeps for the pod."""
-    from gpupool.scheduler.kept_room import RESERVED
+    from gpupool.scheduler.kept_words import RESERVED
 
     for condition in (pod.get("status") or {}).get("conditions") or ():
         words = str(condition.get("message") or "")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kubeclient.objects import Obj
-from kubeclient.resources import PODS, Resource
+from kubeclient.resources import Resource
 
 if TYPE_CHECKING:
     from gpupool.contract.manifests import PodTemplate
@@ -17,10 +17,9 @@ _MIRROR = "kubernetes.io/config.mirror"
 
 def whole_state(objects: Objects, policy: str) -> "ClusterState":
     """With all pods that wait, whoever is to place them: they compete for the same cards."""
-    from gpupool.scheduler.follow import state_of
+    from gpupool.scheduler.follow import EVERYBODY, state_of
 
-    schedulers = {pod["spec"].get("schedulerName") or "" for pod in objects[PODS]}
-    return state_of(objects, policy, schedulers)
+    return state_of(objects, policy, EVERYBODY)
 
 
 def uid_of(pod: Obj) -> str:

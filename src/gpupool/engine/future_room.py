@@ -8,10 +8,11 @@ Nobody is evicted. Changes nothing.
 """
 
 from bisect import insort
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from gpupool.core.card_choice import CardChoice
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, decide_on
@@ -40,6 +41,14 @@ class Seat(NamedTuple):
     placement: Placement
     leaving: frozenset[str]  # uids of pods that must have ended before
     free_s: float
+
+
+class Place(NamedTuple):
+    """Where a pod will be."""
+
+    pod: PodRequest
+    node: str
+    cards: frozenset[int]  # their indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,38 @@ def future_room(search: Search, pods: Sequence[PodRequest]) -> FutureRoom | None
             for like, promising in nodes.values():
                 _look_again(search, like, taken, promising, seat.placement.node)
     return FutureRoom(tuple(seats))
+
+
+def seats_on(search: Search, places: Iterable[Place]) -> list[Seat]:
+    """Room that was chosen before: where it is is known, and who has to leave is found again.
+
+    Without those that will not fit there.
+    """
+    seats: list[Seat] = []
+    seated = set(search.spoken_for)  # they are no pods that end
+    with trial(search.cluster) as trying:
+        for place in places:
+            seat = _seat_on(search, place, seated)
+            if seat is None:
+                continue
+            seated.add(place.pod.uid)
+            # As in `future_room`: members of a gang may wait for one and the same pod.
+            for uid in seat.leaving:
+                trying.release(uid)
+            trying.hold(place.pod, *seat.placement)
+            seats.append(seat)
+    return seats
+
+
+def _seat_on(search: Search, place: Place, taken: Collection[str]) -> Seat | None:
+    state = search.cluster.state(place.node)
+    if state is None:
+        return None
+    pod = place.pod
+    uuids = tuple(each.card.uuid for each in state.cards if each.card.index in place.cards)
+    there = replace(pod, card_choice=replace(pod.card_choice or CardChoice(), uuids=uuids))
+    found = _on_node(search, there, state, search.now_s, taken) if uuids else None
+    return found[1]._replace(pod=pod) if found is not None else None
 
 
 def _look_again(

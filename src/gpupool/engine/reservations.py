@@ -22,7 +22,16 @@ from dataclasses import dataclass
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel, reserved_uid
 from gpupool.engine.decide import Placement, decide_on
-from gpupool.engine.future_room import Ends, FutureRoom, Search, Seat, future_room
+from gpupool.engine.future_room import (
+    Ends,
+    FutureRoom,
+    Place,
+    Search,
+    Seat,
+    future_room,
+    seats_on,
+)
+from gpupool.engine.gang import size_of
 from gpupool.engine.policies.policy import Policy
 from gpupool.engine.trial import Trial, trial
 
@@ -186,6 +195,19 @@ class Reservations:
         for at in range(len(found.seats)):
             self._keep(found, at)
         return found
+
+    def restore(
+        self, places: Sequence[Place], policy: Policy, ends: Ends, now_s: float
+    ) -> list[Reservation]:
+        """Those that are known already, each for one pod, under its uid."""
+        ordered = sorted(places, key=lambda place: size_of(place.pod), reverse=True)
+        seats = seats_on(Search(self._cluster, policy, ends, now_s), ordered)
+        return [
+            self._make(
+                Waiting(seat.pod.uid, (seat.pod,), now_s), FutureRoom((seat,)), now_s, by_age=False
+            )
+            for seat in seats
+        ]
 
     def _keep(self, kept: Reservation, at: int) -> None:
         seat = kept.seats[at]

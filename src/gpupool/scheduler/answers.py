@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from gpupool.core.gpu import Allocation, ContainerGpus
 from gpupool.core.pods import PodRequest
 from gpupool.engine.card_words import card_summary
+from gpupool.engine.cluster import reserved_uid
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.explain import NodeList, explain
 from gpupool.engine.preempt import NoPreemption, preempt
+from gpupool.engine.trial import trial
+from gpupool.scheduler.beside_claims import decide_beside, release_lower
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.next_step import next_step
+from gpupool.scheduler.told_room import told_room
 
 _MOST_NODES = 50  # listed one by one
 
@@ -32,12 +36,39 @@ class Outlook:
 
 
 def outlook(state: ClusterState, pod: PodRequest) -> Outlook:
-    """Changes nothing."""
-    decision = decide(state.cluster, pod, state.policy)
-    if isinstance(decision, Placement):
-        return Outlook(decision)
+    """Changes nothing. The state is of a program that only shows the cluster."""
+    with told_room(state):
+        decision = decide_beside(state, pod)
+        if isinstance(decision, Placement):
+            return Outlook(decision)
+        kept = _kept_words(state, pod)
+        with trial(state.cluster) as trying:  # its own room is not in its way
+            trying.release(reserved_uid(pod.uid))
+            release_lower(state, [pod], trying)
+            return _without_room(state, pod, kept)
+
+
+def _kept_words(state: ClusterState, pod: PodRequest) -> str:
+    """Whether only room that is kept for others is in its way."""
+    with trial(state.cluster) as trying:
+        for uid in list(state.cluster.reserved):
+            trying.release(reserved_uid(uid))
+        found = decide(state.cluster, pod, state.policy)
+    if not isinstance(found, Placement):
+        return ""
+    node = state.cluster.state(found.node)
+    held = node.pods.values() if node is not None else ()
+    names = sorted(f"{each.pod.namespace}/{each.pod.name}" for each in held if each.reserved)
+    return (
+        f"It would fit on node {found.node}, but room there is kept for {', '.join(names)}. Pods "
+        "that are known to end before that is needed may use it."
+    )
+
+
+def _without_room(state: ClusterState, pod: PodRequest, kept: str) -> Outlook:
     explanation = explain(state.cluster, pod)
-    why = f"{explanation.message} {card_summary(state.cluster, pod)}".rstrip()
+    parts = (explanation.message, card_summary(state.cluster, pod), kept)
+    why = " ".join(part for part in parts if part)
     room = preempt(state.cluster, pod, state.policy, tuple(state.budgets.values()))
     if isinstance(room, NoPreemption):
         advice = next_step(state.cluster, pod)

@@ -5,7 +5,7 @@ await, so that a decision sees either all of a change or nothing of it. They are
 a relist a mirror may report the same object twice.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from dataclasses import replace
 
 from gpupool.contract.budgets import budget_of
@@ -37,7 +37,7 @@ from kubeclient.objects import Obj
 class ClusterState:
     def __init__(
         self,
-        schedulers: Collection[str],
+        schedulers: Container[str],
         policy: str,
         changed: Callable[[], None],
         clock: Callable[[], float],

@@ -5,7 +5,7 @@ read_objects(kube) ──> state_of(objects)      in two steps, with a snapshot 
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from gpupool.engine.policies import DEFAULT
 from gpupool.scheduler.cluster_state import ClusterState
@@ -80,14 +80,24 @@ def _mirror(kube: Kube, state: ClusterState, resource: Resource) -> Mirror:
     return mirror
 
 
-def empty_state(policy: str = DEFAULT) -> ClusterState:
+class _Everybody:
+    def __contains__(self, _scheduler: object) -> bool:
+        return True
+
+
+EVERYBODY = _Everybody()  # all pods that wait count, whoever is to place them
+
+
+def empty_state(policy: str = DEFAULT, schedulers: Container[str] = ()) -> ClusterState:
     """Of a cluster that is only shown: it schedules nothing."""
-    return ClusterState((), policy, lambda: None, seconds_since_boot)
+    return ClusterState(schedulers, policy, lambda: None, seconds_since_boot)
 
 
-async def read_cluster(kube: Kube, policy: str = DEFAULT) -> ClusterState:
+async def read_cluster(
+    kube: Kube, policy: str = DEFAULT, schedulers: Container[str] = ()
+) -> ClusterState:
     """The state of the cluster now, for programs that only show it. Raises KubeError."""
-    return state_of(await read_objects(kube), policy)
+    return state_of(await read_objects(kube), policy, schedulers)
 
 
 async def read_objects(kube: Kube) -> dict[Resource, list[Obj]]:
@@ -98,10 +108,10 @@ async def read_objects(kube: Kube) -> dict[Resource, list[Obj]]:
 def state_of(
     objects: Mapping[Resource, Sequence[Obj]],
     policy: str = DEFAULT,
-    schedulers: Collection[str] = (),
+    schedulers: Container[str] = (),
 ) -> ClusterState:
     """`schedulers`: pods that wait for one of these count as waiting."""
-    state = ClusterState(schedulers, policy, lambda: None, seconds_since_boot)
+    state = empty_state(policy, schedulers)
     for resource, handler in handlers_of(state).items():
         for obj in objects.get(resource, ()):
             try:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from gpupool.contract.names import LABEL_KEEP_ROOM
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.future_room import Place
 from gpupool.engine.gang import size_of
 from gpupool.engine.kinds import kind_of
 from gpupool.engine.node_state import Held
@@ -20,11 +21,11 @@ from gpupool.engine.policies.policy import Policy
 from gpupool.engine.reservations import Patience, Reservation, Reservations, Waiting
 from gpupool.engine.run_times import RunTimes
 from gpupool.scheduler.groups import Groups, Key
+from gpupool.scheduler.kept_words import words_of
 from gpupool.scheduler.pending import Pending
 from kubeclient.times import seconds_of, stamp
 
 LOOK_S = 5.0  # between two looks at who waits
-RESERVED = "Reserved for it"  # how the sentence begins that a waiting pod shows
 _SEARCHES = 1  # of room in one look: on a large cluster each takes a part of a second
 
 Job = tuple[Hashable, Sequence[Pending]]  # a pod, or as many pods as their group needs
@@ -98,6 +99,11 @@ class KeptRoom:
         for kept in self._reservations.all():
             self._reservations.drop(kept.waiting.key)
         self._key_of, self._said = {}, {}
+
+    def believe(self, places: Sequence[Place], policy: Policy) -> None:
+        """Keep the room that the scheduler, another program, says it keeps."""
+        for kept in self._reservations.restore(places, policy, self._ends, self._clock()):
+            self._key_of |= {pod.uid: kept.waiting.key for pod in kept.waiting.pods}
 
     # -- decisions ---------------------------------------------------------------------------
 
@@ -183,26 +189,20 @@ class KeptRoom:
         known = self._said.get(uid)
         # Said once and kept: words that change all the time would be written all the time.
         if known is None or known[0] != kept.made_s:
-            known = self._said[uid] = (kept.made_s, self._words(kept))
+            known = self._said[uid] = (kept.made_s, self._words(kept, uid))
         return known[1]
 
-    def _words(self, kept: Reservation) -> str:
+    def _words(self, kept: Reservation, uid: str) -> str:
         since = stamp(self._now() - (self._clock() - kept.made_s))
-        nodes = ", ".join(sorted(kept.nodes()))
-        within = _shown(kept.expected_s - kept.made_s)
-        return f"{RESERVED} since {since}: room on {nodes}, expected in {within} from then."
+        # Of a group each pod names its own place.
+        (own,) = (seat.placement for seat in kept.seats if seat.pod.uid == uid)
+        return words_of(own, since, kept.expected_s - kept.made_s)
 
 
 def _wants_room(pod: PodRequest) -> bool:
     """Not those that fit nowhere whatever leaves, or that say so themselves."""
     fits_never = bool(pod.unsupported or pod.waits_for or not pod.gpus)
     return not fits_never and pod.labels.get(LABEL_KEEP_ROOM) != "false"
-
-
-def _shown(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def jobs_of(waiting: Collection[Pending], groups: Groups) -> Iterator[Job]:

@@ -23,6 +23,12 @@ from gpupool.engine.node_state import Held
 from gpupool.engine.preempt import NoPreemption
 from gpupool.engine.preempt_gang import Room, preempt_gang
 from gpupool.engine.trial import Trial, trial
+from gpupool.scheduler.beside_claims import (
+    decide_beside,
+    decide_gang_beside,
+    lower_claims,
+    release_lower,
+)
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.metrics import Metrics
 from gpupool.scheduler.pending import Pending
@@ -45,62 +51,10 @@ class RoomMaker:
     # -- decisions beside claims -------------------------------------------------------------
 
     def decide(self, pod: Pending) -> Placement | Unschedulable:
-        cluster, policy, request = self.state.cluster, self.state.policy, pod.request
-        found = self._beside_claims(
-            [pod], lambda: decide_nominated(cluster, request, policy, pod.nominated)
-        )
-        if isinstance(found, Placement):
-            return Unschedulable(cluster, request) if self._leans_on(pod, found) else found
-        usable = self.state.kept_room.usable_until_then(request)
-        if not usable:
-            return found
-        with trial(cluster) as trying:
-            for uid in (pod.uid, *usable):
-                trying.release(reserved_uid(uid))
-            return decide_nominated(cluster, request, policy, pod.nominated)
+        return decide_beside(self.state, pod.request, pod.nominated)
 
     def decide_group(self, pods: Sequence[Pending], least: int) -> Placements | GangUnschedulable:
-        cluster, policy = self.state.cluster, self.state.policy
-        requests = [pod.request for pod in pods]
-        return self._beside_claims(pods, lambda: decide_gang(cluster, requests, policy, least))
-
-    def _beside_claims(self, pods: Sequence[Pending], decide: Callable[[], Found]) -> Found:
-        """Room of their own claims is free for these pods. That of others with a lower priority is
-        used only if nothing else fits.
-        """
-        if not self.state.preemption_claims and not self.state.kept_room:
-            return decide()
-        with trial(self.state.cluster) as trying:
-            for pod in pods:
-                trying.release(reserved_uid(pod.uid))
-            found = decide()
-            if isinstance(found, Unschedulable | GangUnschedulable) and self._lower(pods):
-                self._release_lower(pods, trying)
-                found = decide()
-        return found
-
-    def _leans_on(self, pod: Pending, found: Placement) -> bool:
-        """Whether it fits only beside a pod that is not there yet, and may never be."""
-        if not self.state.cluster.reserved or not (pod.request.affinity or pod.request.same_card):
-            return False
-        with trial(self.state.cluster) as trying:
-            for uid in list(self.state.cluster.reserved):
-                trying.release(reserved_uid(uid))
-            alone = decide_on(self.state.cluster, pod.request, self.state.policy, (found.node,))
-        return not isinstance(alone, Placement)
-
-    def _lower(self, pods: Sequence[Pending]) -> list[str]:
-        """Claims that these pods may take over."""
-        priority = min(pod.request.priority for pod in pods)
-        return [
-            uid
-            for uid, claim in self.state.preemption_claims.items()
-            if claim.request.priority < priority
-        ] + self.state.kept_room.below(priority)
-
-    def _release_lower(self, pods: Sequence[Pending], trying: Trial) -> None:
-        for uid in self._lower(pods):
-            trying.release(reserved_uid(uid))
+        return decide_gang_beside(self.state, [pod.request for pod in pods], least)
 
     def took(self, pods: Sequence[Pending], nodes: Collection[str]) -> set[str]:
         """These pods got room on these nodes: end the claims for which too little is left.
@@ -108,7 +62,7 @@ class RoomMaker:
         Returns the victims that were leaving for those.
         """
         claims, left = self.state.preemption_claims, set()
-        for uid in self._lower(pods):
+        for uid in lower_claims(self.state, [pod.request for pod in pods]):
             claim = claims.get(uid)
             if claim is None or not claims.is_reserved(uid) or claim.placement.node not in nodes:
                 continue
@@ -267,7 +221,7 @@ class RoomMaker:
         with self._later() as trying:
             for pod in pods:
                 trying.release(reserved_uid(pod.uid))
-            self._release_lower(pods, trying)
+            release_lower(self.state, [pod.request for pod in pods], trying)
             yield trying
 
     @contextmanager

@@ -1,6 +1,6 @@
 """Pending: a pod without a node, with the few fields that scheduling needs."""
 
-from collections.abc import Collection, Hashable
+from collections.abc import Container, Hashable
 from dataclasses import dataclass, replace
 
 from gpupool.contract.pods import pod_request
@@ -74,7 +74,7 @@ def is_done(pod: Obj) -> bool:
     return (pod.get("status") or {}).get("phase") in _DONE
 
 
-def wants_node(pod: Obj, schedulers: Collection[str]) -> bool:
+def wants_node(pod: Obj, schedulers: Container[str]) -> bool:
     """Whether the pod is pending and one of these schedulers is to place it."""
     spec = pod["spec"]
     return (

@@ -5,7 +5,7 @@ them: by priority; pods that wait already before pods of nodes that go, and thes
 `state` is used up: afterwards its cluster is the one that was asked about.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -13,16 +13,25 @@ from gpupool.contract.node_pools import pool_of_labels
 from gpupool.core.gpu import Allocation, CardHealth
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
-from gpupool.engine.card_words import card_summary
 from gpupool.engine.cluster import ClusterModel
-from gpupool.engine.decide import Placement, Unschedulable, decide
-from gpupool.engine.gang import GangUnschedulable, decide_gang
+from gpupool.engine.decide import Placement
 from gpupool.engine.growth import GrowingPool, Together, growth, named, shrink_again
-from gpupool.engine.likeness import likeness
 from gpupool.engine.trial import trial
+from gpupool.scheduler.beside_claims import decide_beside
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.groups import Group
 from gpupool.scheduler.pending import Pending
+from gpupool.scheduler.told_room import told_room
+from gpupool.scheduler.turns import (
+    LEAVING,
+    NEW,
+    WAITING,
+    Found,
+    Turn,
+    in_order,
+    place,
+    why_not,
+)
 
 MOST_COPIES = 10_000  # of one workload that are tried
 _MOST_NODES = 100  # that are tried as an addition
@@ -124,11 +133,14 @@ def what_if(state: ClusterState, question: Question) -> Answer:
             cluster.set_node(named(pools[pool], f"{_FURTHER}{pool}/{number}"))
     leavers = list(_leavers(cluster, question))
     waiting = _waiting(state)
-    back = [_Turn((leaver.request,), 1, _LEAVING) for leaver in leavers if leaver.comes_back]
-    before = _starting_without_new(state, [*waiting, *back], question)
+    back = [Turn((leaver.request,), 1, LEAVING) for leaver in leavers if leaver.comes_back]
+    with told_room(state):
+        before = _starting_without_new(state, [*waiting, *back], question)
     turns = [*waiting, *back, *_new_turns(question.workloads)]
-    found = _place(state, sorted(turns, key=_order))
-    fates = tuple(_fate(state, workload, found) for workload in question.workloads)
+    with told_room(state):
+        found = place(state, sorted(turns, key=in_order))
+        fates = tuple(_fate(state, workload, found) for workload in question.workloads)
+        additions = _cheapest(state, pools, _without_room(question.workloads, found))
     asked = [pod for turn in waiting for pod in turn.pods]
     return Answer(
         fates,
@@ -146,7 +158,7 @@ def what_if(state: ClusterState, question: Question) -> Answer:
             for pod in asked
             if pod.uid in before and pod.uid not in found.placed
         ),
-        _cheapest(state, pools, _without_room(question.workloads, found)),
+        additions,
     )
 
 
@@ -195,23 +207,8 @@ def _leavers(cluster: ClusterModel, question: Question) -> Iterator[Leaver]:
 
 # -- pods in the order in which the scheduler tries them --------------------------------------
 
-_WAITING, _LEAVING, _NEW = range(3)
 
-
-class _Turn(NamedTuple):
-    """Pods that start together, or one alone."""
-
-    pods: tuple[PodRequest, ...]
-    least: int
-    stage: int
-    created: str = ""
-
-
-def _order(turn: _Turn) -> tuple[int, int, str]:
-    return -max((pod.priority for pod in turn.pods), default=0), turn.stage, turn.created
-
-
-def _waiting(state: ClusterState) -> list[_Turn]:
+def _waiting(state: ClusterState) -> list[Turn]:
     groups: dict[object, list[Pending]] = {}
     for pod in sorted(state.pending.values(), key=lambda pod: pod.created):
         together = pod.group is not None and state.groups.missing(pod.group) > 0
@@ -221,90 +218,33 @@ def _waiting(state: ClusterState) -> list[_Turn]:
         group = members[0].group
         least = max(1, state.groups.missing(group)) if group is not None else 1
         requests = tuple(pod.request for pod in members)
-        found.append(_Turn(requests, least, _WAITING, members[0].created))
+        found.append(Turn(requests, least, WAITING, members[0].created))
     return found
 
 
-def _new_turns(workloads: Sequence[Workload]) -> list[_Turn]:
+def _new_turns(workloads: Sequence[Workload]) -> list[Turn]:
     """Workloads of one group start together."""
     groups: dict[object, list[Workload]] = {}
     for at, workload in enumerate(workloads):
         groups.setdefault(workload.group.key if workload.group else at, []).append(workload)
     return [
-        _Turn(
+        Turn(
             tuple(pod for workload in members for pod in workload.pods),
             max(each.group.least if each.group else 1 for each in members),
-            _NEW,
+            NEW,
         )
         for members in groups.values()
     ]
 
 
-@dataclass(slots=True)
-class _Found:
-    placed: dict[str, Placement] = field(default_factory=dict)
-    why: dict[str, str] = field(default_factory=dict)  # uid -> why it fits nowhere
-    # Likeness of pods that fit nowhere -> why. Nothing is freed while pods are placed, so no pod
-    # like them fits later, and thousands of them may wait.
-    full: dict[Hashable, str] = field(default_factory=dict)
-
-
-def _place(state: ClusterState, turns: Iterable[_Turn]) -> _Found:
-    """Holds what it places."""
-    found = _Found()
-    for turn in turns:
-        if turn.least > 1:
-            _place_group(state, turn, found)
-        else:
-            _place_each(state, turn, found)
-    return found
-
-
-def _place_each(state: ClusterState, turn: _Turn, found: _Found) -> None:
-    for pod in turn.pods:
-        alike = likeness(state.cluster, pod)
-        if alike in found.full:
-            found.why[pod.uid] = found.full[alike]
-            continue
-        decision = decide(state.cluster, pod, state.policy)
-        if isinstance(decision, Placement):
-            state.cluster.hold(pod, decision.node, decision.allocation)
-            found.placed[pod.uid] = decision
-            continue
-        found.why[pod.uid] = _why(state, decision)
-        # A pod that wants to be near others may fit once they are placed.
-        if not (pod.affinity or pod.spreads or pod.same_card):
-            found.full[alike] = found.why[pod.uid]
-
-
-def _place_group(state: ClusterState, turn: _Turn, found: _Found) -> None:
-    if len(turn.pods) < turn.least:
-        why = f"Its group needs {turn.least} pods; {len(turn.pods)} are there."
-        found.why |= {pod.uid: why for pod in turn.pods}
-        return
-    decision = decide_gang(state.cluster, turn.pods, state.policy, turn.least)
-    if isinstance(decision, GangUnschedulable):
-        why = f"{decision.placed} of {turn.least} pods of its group fit. {decision.message}"
-        found.why |= {pod.uid: why for pod in turn.pods}
-        return
-    by_uid = {pod.uid: pod for pod in turn.pods}
-    for uid, placement in decision.items():
-        state.cluster.hold(by_uid[uid], placement.node, placement.allocation)
-        found.placed[uid] = placement
-
-
-def _why(state: ClusterState, no: Unschedulable) -> str:
-    return f"{no.message} {card_summary(state.cluster, no.pod)}".strip()
-
-
 def _starting_without_new(
-    state: ClusterState, turns: Sequence[_Turn], question: Question
+    state: ClusterState, turns: Sequence[Turn], question: Question
 ) -> frozenset[str]:
     """Pods that would start if nothing new came. Only needed where new pods can go before them."""
     highest = max((each.request.priority for each in question.workloads), default=None)
-    if highest is None or all(-_order(turn)[0] >= highest for turn in turns):
+    if highest is None or all(-in_order(turn)[0] >= highest for turn in turns):
         return frozenset()
-    found = _place(state, sorted(turns, key=_order))
+    found = place(state, sorted(turns, key=in_order))
     for uid in found.placed:
         state.cluster.release(uid)
     return frozenset(found.placed)
@@ -313,7 +253,7 @@ def _starting_without_new(
 # -- what is told about them -------------------------------------------------------------------
 
 
-def _fate(state: ClusterState, workload: Workload, found: _Found) -> Fate:
+def _fate(state: ClusterState, workload: Workload, found: Found) -> Fate:
     uids = [pod.uid for pod in workload.pods]
     placed = tuple(found.placed[uid] for uid in uids if uid in found.placed)
     why = next((found.why[uid] for uid in uids if uid in found.why), "")
@@ -323,21 +263,21 @@ def _fate(state: ClusterState, workload: Workload, found: _Found) -> Fate:
     with trial(state.cluster) as trying:
         while workload.copies + more < MOST_COPIES:
             pod = workload.copy(workload.copies + more)
-            decision = decide(state.cluster, pod, state.policy)
+            decision = decide_beside(state, pod)
             if not isinstance(decision, Placement):
-                why = _why(state, decision)
+                why = why_not(state, decision)
                 break
             trying.hold(pod, decision.node, decision.allocation)
             more += 1
     return Fate(workload, placed, more, why)
 
 
-def _pod_fate(pod: PodRequest, found: _Found) -> PodFate:
+def _pod_fate(pod: PodRequest, found: Found) -> PodFate:
     placement = found.placed.get(pod.uid, Placement("", Allocation()))
     return PodFate(pod.namespace, pod.name, placement.node, why=found.why.get(pod.uid, ""))
 
 
-def _without_room(workloads: Sequence[Workload], found: _Found) -> list[Together]:
+def _without_room(workloads: Sequence[Workload], found: Found) -> list[Together]:
     missing = []
     for workload in workloads:
         left = tuple(pod for pod in workload.pods if pod.uid not in found.placed)

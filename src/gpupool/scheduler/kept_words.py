@@ -1,0 +1,42 @@
+"""The sentence in which a waiting pod says where room is kept for it, and how to read it again.
+
+Nothing else of kept room is in the API. So programs that only read the cluster learn it from here.
+"""
+
+import re
+from typing import NamedTuple
+
+from gpupool.engine.decide import Placement
+
+RESERVED = "Reserved for it"  # how the sentence begins
+_INDEXES = r"[0-9]{1,4}(?:, [0-9]{1,4})*"
+_SENTENCE = re.compile(
+    rf"{RESERVED} since \S+: room on (?P<node>\S+), cards? (?P<cards>{_INDEXES}), expected in "
+)
+
+
+class Told(NamedTuple):
+    node: str
+    cards: frozenset[int]  # their indexes
+
+
+def words_of(placement: Placement, since: str, within_s: float) -> str:
+    containers = placement.allocation.containers
+    indexes = sorted({share.index for gpus in containers for share in gpus.shares})
+    cards = f"card{'s' if len(indexes) > 1 else ''} {', '.join(map(str, indexes))}"
+    room = f"room on {placement.node}, {cards}"
+    return f"{RESERVED} since {since}: {room}, expected in {_shown(within_s)} from then."
+
+
+def told(words: str) -> Told | None:
+    """What such a sentence says. None: there is none in these words."""
+    found = _SENTENCE.search(words)
+    if found is None:
+        return None
+    return Told(found["node"], frozenset(map(int, found["cards"].split(", "))))
+
+
+def _shown(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
