@@ -1,4 +1,5 @@
-"""The YAML editor suggests fields and values at the cursor, by the API server's own schema."""
+"""The YAML editor suggests fields and values at the cursor, and marks mistakes while one types: by
+the API server's own schema."""
 
 import json
 from collections.abc import Iterator
@@ -146,4 +147,37 @@ async def test_ctrl_space_asks_and_a_click_takes_one(
         assert "imagePullPolicy" not in await page.run(offered), "it is there already"
         await page.click(".suggestions li")
         assert (await page.run(f"{AREA}.value")).endswith("\n          name: ")
+        assert await page.run(f"document.activeElement === {AREA}")
+
+
+MISTYPED = "apiVersion: apps/v1\nkind: Deployment\nspec:\n  replica: 1\n"
+WRONG = "[...document.querySelectorAll('.editor-layer .wrong')].map((line) => line.textContent)"
+FOUND = "document.getElementById('field-manifest-found').textContent"
+SAID = {
+    "en": 'line 4: unknown field "spec.replica"; is it "replicas"?',
+    "zh-CN": "第 4 行：未知字段“spec.replica”，是否应为“replicas”？",
+}
+
+
+@pytest.mark.parametrize("language", SAID)
+@pytest.mark.parametrize("path", ["/create", "/create/form"])
+async def test_a_mistake_is_marked_while_somebody_types(
+    address: str, open_browser: OpenBrowser, language: str, path: str
+) -> None:
+    async with signed_in(open_browser, address) as visitor:
+        page = visitor.page
+        await visitor.speaks(language)
+        await visitor.goes_to(path)
+        await page.run(f"{AREA}.focus(); {AREA}.select()")
+        await page.type(MISTYPED)
+        await page.until(f"{FOUND} === {SAID[language]!r}")
+        assert await page.run(WRONG) == ["  replica: 1\n"]
+        described = await page.run(f"{AREA}.getAttribute('aria-describedby')")
+        assert "field-manifest-found" in described.split()
+        # Where the mistake was made right, nothing is marked any more.
+        at = MISTYPED.index(":", MISTYPED.index("replica"))
+        await page.run(f"{AREA}.setSelectionRange({at}, {at})")
+        await page.type("s")
+        await page.until(f"{FOUND} === ''")
+        assert await page.run(WRONG) == []
         assert await page.run(f"document.activeElement === {AREA}")

@@ -243,3 +243,9 @@ def test_half_a_text_is_refused_in_words(half: str, image: str) -> None:
     before = shown(image="nginx")
     with pytest.raises(Invalid):
         after(before, f"apiVersion: apps/v1\n{half}", image=image)
+
+
+def test_what_is_typed_before_anything_was_shown_is_kept() -> None:
+    text = shown().text.replace("image: busybox", "image: mine")
+    now = shown(manifest=text)
+    assert (now.text, now.values["image"]) == (text, "mine")

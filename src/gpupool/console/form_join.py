@@ -31,9 +31,10 @@ def join(t: Translate, fields: tuple[Field, ...], values: Mapping[str, str]) -> 
     """`values`: of the fields, with `manifest` and `seen`. Raises Invalid."""
     form = _made(t, values)
     typed, seen = _read(t, values["manifest"]), _read(t, values["seen"])
-    if typed is None or seen is None:  # nothing was shown so far
+    if typed is None:
         return Joined(form, yaml_of_objects(form.objects), values, ())
-    base = _made(t, _in_form(t, fields, values, seen))
+    # Whoever types before anything was shown has seen the form alone.
+    base = _made(t, _in_form(t, fields, values, seen or form))
     parts = joined(base.parts, typed.parts, form.parts)
     result = Manifest(parts["workload"], parts.get("service"), typed.others)
     is_typed = result == typed

@@ -174,7 +174,32 @@ _RESIZES = (
     word("its node is not there"),
     word("it has no share of a card"),
 )
+# What the parser says. With its own words only where nobody has met them yet.
+_YAML = (
+    word("not valid YAML: mapping values are not allowed in this context"),
+    word("not valid YAML: block sequence entries are not allowed in this context"),
+    word("not valid YAML: did not find expected <document start>"),
+    word("not valid YAML: while parsing a block mapping, did not find expected key"),
+    word("not valid YAML: while parsing a block collection, did not find expected '-' indicator"),
+    word("not valid YAML: while parsing a flow sequence, did not find expected ',' or ']'"),
+    word("not valid YAML: while scanning a simple key, could not find expected ':'"),
+    word("not valid YAML: while scanning a quoted scalar, found unexpected end of stream"),
+    word(
+        "not valid YAML: while scanning for the next token, found character "
+        "that cannot start any token"
+    ),
+    word("not valid YAML: indented by a tab; wanted spaces"),
+    word("not valid YAML: an alias (*) without the anchor (&) that it names"),
+    word("given twice, first in line {number}; keep one of them"),
+    word("nested deeper than {number} levels"),
+    word(
+        "wanted at most {number} values, found more; an alias (*) counts as all that it stands for"
+    ),
+    word("wanted text as the name of a field, found a list or a map"),
+    word("wanted a map after <<, found none"),
+)
 _MANIFESTS = (
+    *_YAML,
     word("not valid YAML: {name}"),
     word("wanted an object with apiVersion, kind and metadata"),
     word("metadata.name: wanted a name"),

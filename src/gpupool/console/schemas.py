@@ -81,6 +81,14 @@ class Schemas:
             return [Named(name) for name in kinds_in(schemas, api_version)]
         return values_at(schemas, schema_of(schemas, api_version, kind), path)
 
+    async def whole(self, api_version: str, kind: str) -> tuple[Obj, Obj] | None:
+        """All schemas of a version, and that of the kind: empty if the server has no such kind.
+        None: the server describes nothing. Raises KubeError."""
+        if not await self._versions():
+            return None
+        schemas = await self._schemas(api_version)
+        return schemas, schema_of(schemas, api_version, kind)
+
     async def _versions(self) -> dict[str, str]:
         """The name of the document of each, with its hash."""
         if self._index[0] < self.clock():
@@ -179,7 +187,7 @@ def values_at(schemas: Obj, schema: Obj, path: tuple[str, ...]) -> list[Named]:
 
 
 def _named(schemas: Obj, name: str, schema: Obj, is_required: bool) -> Named:
-    whole = _resolved(schemas, schema)
+    whole = resolved(schemas, schema)
     kind = str(whole.get("type") or ("object" if whole.get("properties") else "any"))
     # One field may be called "description".
     words = schema.get("description") or whole.get("description")
@@ -198,7 +206,7 @@ def _at(schemas: Obj, schema: Obj, path: tuple[str, ...]) -> Obj:
 def _items(schemas: Obj, schema: Obj) -> Obj:
     """Of a list, what its items are."""
     for _ in range(_MOST_STEPS):
-        schema = _resolved(schemas, schema)
+        schema = resolved(schemas, schema)
         items = schema.get("items")
         if schema.get("type") != "array" or not isinstance(items, dict):
             return schema
@@ -206,7 +214,7 @@ def _items(schemas: Obj, schema: Obj) -> Obj:
     return {}
 
 
-def _resolved(schemas: Obj, schema: Obj) -> Obj:
+def resolved(schemas: Obj, schema: Obj) -> Obj:
     """Without references. A schema of one part (allOf) is that part."""
     for _ in range(_MOST_STEPS):
         parts = schema.get("allOf")

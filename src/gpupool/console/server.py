@@ -74,7 +74,7 @@ class Console:
             app.router.add_get(_route(action.path), self._action(action))
             app.router.add_post(_route(action.path), self._action(action))
         for channel in CHANNELS:
-            app.router.add_get(_route(channel.path), self._channel(channel))
+            app.router.add_route(channel.method, _route(channel.path), self._channel(channel))
         for path in SHORT:
             app.router.add_get(path, self._short)
         app.router.add_get("/static/{file}", _static)

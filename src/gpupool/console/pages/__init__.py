@@ -5,6 +5,7 @@ How to add one: "A page of the console" in CONTRIBUTING.md.
 
 from gpupool.console.pages import (
     card_actions,
+    checks,
     cluster_actions,
     clusters,
     configuration,
@@ -76,6 +77,7 @@ CHANNELS: tuple[Channel, ...] = (
     *pod_logs.CHANNELS,
     *pod_terminal.CHANNELS,
     *suggestions.CHANNELS,
+    *checks.CHANNELS,
 )
 
 # The side bar: key of the entry, its name, and the page.

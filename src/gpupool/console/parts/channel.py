@@ -24,6 +24,7 @@ class Channel:
     rights: Callable[[Visit], tuple[Right, ...]]
     # Raises KubeError before it has answered, never later.
     serve: Callable[[Visit, web.Request, MayGoOn], Awaitable[web.StreamResponse]]
+    method: str = "GET"
 
 
 async def until_over(may_go_on: MayGoOn) -> None:

@@ -1,6 +1,7 @@
 // A YAML editor: a text area with a coloured layer behind it, line numbers, and marks at lines that
 // are wrong. The text area stays a text area: keyboard, screen readers and undo work as ever.
 
+import { startChecks } from "./checks.js";
 import { startSuggestions } from "./suggest.js";
 
 export function startEditors() {
@@ -14,12 +15,13 @@ function start(editor) {
   layer.ariaHidden = "true";
   editor.prepend(layer);
   editor.classList.add("started");
-  const wrong = new Set(numbers(editor.dataset.wrong));
+  const wrong = new Set(numbers(editor.dataset.wrong)); // as the form said
+  let found = []; // while somebody types
 
   const draw = () => {
     const texts = area.value.split("\n");
     // What is missing at the end is reported for the line after the last one.
-    const marked = new Set([...wrong].map((number) => Math.min(number, texts.length)));
+    const marked = new Set([...wrong, ...found].map((number) => Math.min(number, texts.length)));
     const lines = texts.map((line, index) => lineOf(line, marked.has(index + 1)));
     layer.replaceChildren(...lines);
     layer.scrollTop = area.scrollTop;
@@ -27,6 +29,7 @@ function start(editor) {
   };
   area.addEventListener("input", () => {
     wrong.clear(); // lines have moved
+    found = [];
     draw();
   });
   area.addEventListener("marks", (event) => {
@@ -40,6 +43,10 @@ function start(editor) {
   });
   startSuggestions(editor, area); // before `indent`: an open list has its keys first
   area.addEventListener("keydown", indent);
+  startChecks(editor, area, (lines) => {
+    found = lines;
+    draw();
+  });
   draw();
   const first = Math.min(...wrong);
   if (Number.isFinite(first)) area.scrollTop = Math.max(0, (first - 4) * 20);

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gpupool.console.words import (
+    zh_checks,
     zh_clusters,
     zh_configuration,
     zh_events,
@@ -25,6 +26,7 @@ ZH: Mapping[str, str] = {
     **zh_frame.WORDS,
     **zh_overview.WORDS,
     **zh_clusters.WORDS,
+    **zh_checks.WORDS,
     **zh_nodes.WORDS,
     **zh_node_drain.WORDS,
     **zh_pods.WORDS,
