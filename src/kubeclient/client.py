@@ -170,10 +170,20 @@ class Kube:
         return await self.update(resource, obj, "status")
 
     async def patch(
-        self, path: str, patch: object, *, content_type: str = MERGE_PATCH, query: Query = _NO_QUERY
+        self,
+        path: str,
+        patch: object,
+        *,
+        content_type: str = MERGE_PATCH,
+        query: Query = _NO_QUERY,
+        metadata_only: bool = False,
     ) -> Obj:
-        """`path` from Resource.path, so that subresources can be patched too."""
-        return await self._call("PATCH", path, body=patch, content_type=content_type, query=query)
+        """`path` from Resource.path, so that subresources can be patched too. `metadata_only`: of
+        the answer, for objects that may be large."""
+        accept = _METADATA.format("") if metadata_only else JSON
+        return await self._call(
+            "PATCH", path, body=patch, content_type=content_type, accept=accept, query=query
+        )
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", *, options: Obj | None = None

@@ -19,8 +19,11 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
 
+import msgspec
 import orjson
 
 from kubeclient.client import Kube, Query
@@ -48,12 +51,23 @@ def key_of(obj: Obj) -> Key:
     return metadata.get("namespace", ""), metadata["name"]
 
 
-def _event(line: bytes) -> Obj:
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+def _event(line: bytes, part: Any) -> Obj:
     try:
-        event: Obj = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
+        if part is None:
+            event: Obj = orjson.loads(line)
+            return event
+        raw = msgspec.json.decode(line, type=_Line)
+        if raw.type not in _CHANGES:
+            return {"type": raw.type, "object": orjson.loads(bytes(raw.object))}
+        obj = msgspec.json.decode(raw.object, type=part)
+        return {"type": raw.type, "object": msgspec.to_builtins(obj)}
+    except (orjson.JSONDecodeError, msgspec.DecodeError) as error:
         raise NoAnswer(f"an event is not JSON: {error}") from error
-    return event
 
 
 async def _pause(seconds: float) -> None:
@@ -61,7 +75,7 @@ async def _pause(seconds: float) -> None:
 
 
 class Mirror:
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each says what is mirrored, and most need none of them
         self,
         kube: Kube,
         resource: Resource,
@@ -69,15 +83,19 @@ class Mirror:
         namespace: str = "",
         query: Query | None = None,
         metadata_only: bool = False,
+        part: Any = None,
         broke: Broke = unheard,
     ) -> None:
-        """`namespace`: only its objects, for clients that may see no others. `broke` is told of
-        objects that an index, or a callback without its own, fails with."""
+        """`namespace`: only its objects, for clients that may see no others. `part`: a
+        msgspec.Struct with the fields that are read of each object, among them what names it; the
+        rest is not even parsed.
+        `broke` is told of objects that an index, or a callback without its own, fails with."""
         self.resource = resource
         self._namespace = namespace
         self._kube = kube
         self._query = dict(query or {})
         self._metadata_only = metadata_only
+        self._part = part
         self._objects: dict[Key, bytes] = {}
         self._broke = broke
         self._faults = Faults(resource)
@@ -105,6 +123,9 @@ class Mirror:
 
     def by(self, index: str, value: str) -> list[Obj]:
         return [orjson.loads(self._objects[key]) for key in self._indexes[index].get(value, ())]
+
+    def has(self, index: str, value: str) -> bool:
+        return value in self._indexes[index]
 
     def each(self, index: str, value: str) -> Iterator[Obj]:
         """As `by`, but read one by one: for a loop that lets others go first (`Turns`). What is
@@ -203,10 +224,20 @@ class Mirror:
                     # Kubernetes leaves out both in items of a list; events of a watch have them.
                     obj.setdefault("apiVersion", self.resource.api_version)
                     obj.setdefault("kind", self.resource.kind)
-                fresh[key_of(obj)] = kept_json(obj)
+                short = self._shortened(obj)
+                fresh[key_of(short)] = kept_json(short)
                 await turns.next()
             version = page.resource_version
         return fresh, version
+
+    def _shortened(self, obj: Obj) -> Obj:
+        if self._part is None:
+            return obj
+        try:
+            short: Obj = msgspec.to_builtins(msgspec.convert(obj, self._part))
+        except msgspec.ValidationError as error:
+            raise NoAnswer(f"an object that is none: {error}") from error
+        return short
 
     async def _follow(self) -> None:
         query = {
@@ -229,7 +260,7 @@ class Mirror:
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     if line:
-                        self._take(_event(line))
+                        self._take(_event(line, self._part))
                         # A chunk may have thousands of events, or some of a megabyte each.
                         await turns.next()
                 if len(rest) > _MAX_EVENT_BYTES:
@@ -324,9 +355,16 @@ def controller_uid(obj: Obj) -> str:
 class Mirrors:
     """One shared mirror for each resource: ten controllers need one watch."""
 
-    def __init__(self, kube: Kube, broke: Broke = unheard) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        broke: Broke = unheard,
+        parts: Mapping[Resource, Any] = MappingProxyType({}),
+    ) -> None:
+        """`parts`: of which resources only some fields are read."""
         self._kube = kube
         self._broke = broke
+        self._parts = parts
         self._mirrors: dict[Resource, Mirror] = {}
 
     def __iter__(self) -> Iterator[Mirror]:
@@ -336,5 +374,7 @@ class Mirrors:
     def of(self, resource: Resource) -> Mirror:
         mirror = self._mirrors.get(resource)
         if mirror is None:
-            mirror = self._mirrors[resource] = Mirror(self._kube, resource, broke=self._broke)
+            part = self._parts.get(resource)
+            mirror = Mirror(self._kube, resource, part=part, broke=self._broke)
+            self._mirrors[resource] = mirror
         return mirror

@@ -7,7 +7,19 @@ from pathlib import Path
 import pytest
 
 from bench.heavy import requests
-from bench.heavy.bodies import CONFIGMAPS, CORE, DRY, Heavy, map_body, pod_body
+from bench.heavy.bodies import (
+    CONFIGMAPS,
+    CORE,
+    CRDS,
+    DRY,
+    MERGE,
+    Heavy,
+    crd_body,
+    map_body,
+    pod_body,
+    wide_schema,
+)
+from localkube.apiserver.store.watch_log import CALM_BYTES, FRESH_S
 from tests.faults.api_child import ApiChild, Nursery, running
 from tests.faults.client import connected
 from tests.faults.test_bad_input import AUTHORIZATION
@@ -42,9 +54,9 @@ async def _send(child: ApiChild, heavy: Heavy) -> int:
         return (await client.wire.answer()).status
 
 
-def _falls_to(child: ApiChild, wanted_mb: float) -> float:
+def _falls_to(child: ApiChild, wanted_mb: float, patience_s: float = _PATIENCE_S) -> float:
     """The memory once it is no more than that; or after a long time."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while (found := child.memory_mb()) > wanted_mb and time.monotonic() < deadline:
         time.sleep(0.05)
     return found
@@ -64,3 +76,28 @@ def test_memory_falls_back_to_where_it_was_before(nursery: Nursery, tmp_path: Pa
 def _send_all(child: ApiChild) -> None:
     for name in _NAMES:
         assert asyncio.run(_send(child, requests()[name]())) < 500
+
+
+async def _come_and_go(child: ApiChild, names: list[str], properties: int) -> None:
+    for name in names:
+        body = crd_body(name, wide_schema(properties))
+        assert await _send(child, Heavy("POST", CRDS, body)) == 201
+    for name in names:
+        path = f"{CRDS}/{name}s.heavy.test"
+        assert await _send(child, Heavy("DELETE", path)) == 200
+        # No controllers run here that would do so.
+        freed = Heavy("PATCH", path, b'{"metadata":{"finalizers":null}}', MERGE)
+        assert await _send(child, freed) in (200, 404)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_large_kinds_leave_no_memory_behind(nursery: Nursery, tmp_path: Path) -> None:
+    """Once the history of watches, which has them too, is stale."""
+    with running(nursery, tmp_path / "data") as child:
+        asyncio.run(_come_and_go(child, ["small"], 3))
+        before_mb = child.memory_mb()
+        asyncio.run(_come_and_go(child, [f"wide{number}" for number in range(6)], 30_000))
+        assert child.memory_mb() > before_mb * _ALLOWED
+        wanted_mb = before_mb * _ALLOWED + CALM_BYTES / 2**20
+        assert _falls_to(child, wanted_mb, FRESH_S + 60) <= wanted_mb

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 
@@ -353,3 +354,40 @@ async def test_a_later_list_is_told_in_one_step(monkeypatch: pytest.MonkeyPatch)
     for task in tasks:
         task.cancel()
     assert sizes <= {0, 1, 20}
+
+
+class _Named(msgspec.Struct, omit_defaults=True):
+    name: str
+    resourceVersion: str
+
+
+class _Part(msgspec.Struct):
+    metadata: _Named
+
+
+async def test_of_a_large_kind_only_the_wanted_part_is_kept() -> None:
+    gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
+    watch: list[Obj | Exception] = [
+        event("ADDED", pod("b", 6)),
+        event("DELETED", pod("a", 7)),
+        gone,
+    ]
+    script = Script([(5, [pod("a", 3)]), (8, [pod("b", 6), pod("c", 8)])], [watch])
+    mirror = Mirror(Kube(script), PODS, part=_Part)
+    kept: list[Obj | None] = []
+    mirror.on_change(lambda _, new: kept.append(new))
+    await run_to_end(mirror, script)
+    assert script.asked == ["list", "watch 5", "list", "watch 8"]
+    assert [set(new) for new in kept if new is not None] == [{"metadata"}] * 3
+    names = [new and new["metadata"]["name"] for new in kept]
+    assert names == ["a", "b", None, "c"]
+
+
+async def test_an_event_without_the_wanted_part_is_a_failed_watch(monkeypatch: Any) -> None:
+    monkeypatch.setattr("kubeclient.mirror._PAUSE_AFTER_FAILURE_S", 0.0)
+    odd: list[Obj | Exception] = [event("ADDED", {"metadata": {"name": 3}})]
+    script = Script([(5, [pod("a", 3)])], [odd])
+    mirror = Mirror(Kube(script), PODS, part=_Part)
+    await run_to_end(mirror, script)
+    assert script.asked == ["list", "watch 5", "watch 5"]
+    assert len(mirror) == 1

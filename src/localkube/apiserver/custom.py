@@ -4,9 +4,13 @@ A CRD adds a Kind per served version, with its schema; changing or deleting it c
 them. Discovery and OpenAPI read the same Kinds, so a new kind is visible everywhere at once.
 """
 
+import hashlib
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
 import orjson
 
-from kubeclient.objects import Obj
+from kubeclient.objects import Obj, kept_json
 from localkube.apiserver import status
 from localkube.apiserver.kinds import Kind, Kinds, PrinterColumn, Subresource
 from localkube.apiserver.schema.fast import is_clean
@@ -27,14 +31,32 @@ _VERBS = (
 _SUBRESOURCE_VERBS = ("get", "patch", "update")
 
 
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """What is kept of the CRD's entry for a version."""
+
+    schema: bytes  # JSON: parsed, a schema of 30,000 properties takes ten megabytes
+    scale: Obj | None
+
+
+class Prepared:
+    """The compiled versions of a CRD that will be stored next, as long as its request holds it."""
+
+    __slots__ = ("__weakref__", "versions")
+
+    def __init__(self, versions: dict[str, CrdVersion]) -> None:
+        self.versions = versions
+
+
 class CustomKinds:
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
         self._versions: dict[Kind, CrdVersion] = {}
-        self._documents: dict[Kind, Obj] = {}  # the CRD's entry for that version
+        self._documents: dict[Kind, _Document] = {}
         self._by_crd: dict[str, list[Kind]] = {}
+        self._specs: dict[str, bytes] = {}  # digests of what is compiled, by CRD
         self._terminating: set[str] = set()  # CRDs
-        self._prepared: tuple[bytes, dict[str, CrdVersion]] = (b"", {})
+        self._prepared: WeakValueDictionary[bytes, Prepared] = WeakValueDictionary()
 
     def version(self, kind: Kind) -> CrdVersion:
         """As the CRD defines it now, which may have changed since the request began: a webhook may
@@ -62,56 +84,75 @@ class CustomKinds:
         found = self._versions.get(kind)
         return found.schema if found is not None else None
 
-    def document(self, kind: Kind) -> Obj | None:
-        """The openAPIV3Schema as it was given."""
+    def document(self, kind: Kind) -> bytes:
+        """The openAPIV3Schema as it was given, in JSON; empty where there is none."""
         document = self._documents.get(kind)
-        return document.get("schema", {}).get("openAPIV3Schema") if document else None
+        return document.schema if document is not None else b""
 
     def scale_paths(self, kind: Kind) -> Obj | None:
         document = self._documents.get(kind)
-        return document.get("subresources", {}).get("scale") if document else None
+        return document.scale if document is not None else None
 
-    def prepare(self, crd: Obj) -> None:
+    def prepare(self, crd: Obj) -> Prepared | None:
         """Compiles a large CRD that will be stored next, so that `replace` need not. May be called
-        in another thread."""
+        in another thread. To be held until it is stored."""
+        spec = _digest(crd)
+        if self._specs.get(crd["metadata"]["name"]) == spec:
+            return None  # a change of its status or metadata
         served = [row["name"] for row in crd["spec"]["versions"] if row.get("served")]
         compiled = {name: compile_crd_version(crd, name) for name in served}
         for version in compiled.values():
             is_clean({}, version.schema)  # makes the fast check, too
-        self._prepared = orjson.dumps(crd["spec"]), compiled
-
-    def _compiled(self, crd: Obj) -> dict[str, CrdVersion]:
-        """What was prepared for this very spec, if anything was."""
-        spec, compiled = self._prepared
-        if spec and spec == orjson.dumps(crd["spec"]):
-            return compiled
-        return {}
+        prepared = self._prepared[spec] = Prepared(compiled)
+        return prepared
 
     def replace(self, name: str, crd: Obj | None) -> None:
         """The CRD of that name is now `crd`, or gone."""
+        self._terminating.discard(name)
+        if crd is not None and _is_terminating(crd):
+            self._terminating.add(name)
+        spec = b"" if crd is None else _digest(crd)
+        if spec and self._specs.get(name) == spec:
+            return
+        self._remove(name)
+        if crd is not None:
+            prepared = self._prepared.get(spec)
+            self._add(name, crd, prepared.versions if prepared is not None else {})
+            self._specs[name] = spec
+
+    def _remove(self, name: str) -> None:
+        self._specs.pop(name, None)
         for kind in self._by_crd.pop(name, []):
             self._kinds.remove(kind)
             del self._versions[kind], self._documents[kind]
-        self._terminating.discard(name)
-        prepared = {} if crd is None else self._compiled(crd)
-        # Also of a CRD that goes with its last finalizer: it was prepared as a change.
-        self._prepared = (b"", {})
-        if crd is None:
-            return
-        if any(
-            condition["type"] == "Terminating" and condition["status"] == "True"
-            for condition in (crd.get("status") or {}).get("conditions") or ()
-        ):
-            self._terminating.add(name)
+
+    def _add(self, name: str, crd: Obj, compiled: dict[str, CrdVersion]) -> None:
         added = self._by_crd[name] = []
         for document in crd["spec"]["versions"]:
             if document.get("served"):
                 kind = kind_of(crd, document)
                 version = document["name"]
-                self._versions[kind] = prepared.get(version) or compile_crd_version(crd, version)
-                self._documents[kind] = document
+                self._versions[kind] = compiled.get(version) or compile_crd_version(crd, version)
+                self._documents[kind] = _kept(document)
                 self._kinds.add(kind)
                 added.append(kind)
+
+
+def _digest(crd: Obj) -> bytes:
+    return hashlib.sha256(orjson.dumps(crd["spec"])).digest()
+
+
+def _is_terminating(crd: Obj) -> bool:
+    return any(
+        condition["type"] == "Terminating" and condition["status"] == "True"
+        for condition in (crd.get("status") or {}).get("conditions") or ()
+    )
+
+
+def _kept(document: Obj) -> _Document:
+    schema = document.get("schema", {}).get("openAPIV3Schema")
+    scale = document.get("subresources", {}).get("scale")
+    return _Document(kept_json(schema) if schema else b"", scale)
 
 
 def kind_of(crd: Obj, document: Obj) -> Kind:

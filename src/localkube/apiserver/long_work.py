@@ -95,6 +95,11 @@ class LongWork:
                     raise
         raise Closed
 
+    def tidy(self) -> None:
+        """Gives memory back to the system once there is a pause. For the loop."""
+        if self._loop is not None:
+            self._tidy_later(self._loop)
+
     def close(self) -> None:
         self._is_closed = True
         if self._tidying is not None:

@@ -25,6 +25,7 @@ from localkube.apiserver.aggregation.availability import Availability
 from localkube.apiserver.aggregation.proxy import Forwarder
 from localkube.apiserver.aggregation.registry import RESOURCE as API_SERVICES
 from localkube.apiserver.aggregation.registry import Remotes
+from localkube.apiserver.allocation import apart
 from localkube.apiserver.api import Api, Nodes, Stored
 from localkube.apiserver.app import App
 from localkube.apiserver.conversion.convert import Conversions
@@ -188,7 +189,7 @@ def build(
     store.start()
     asyncio.get_running_loop().run_in_executor(None, account_tokens.warm_up)
     audit = AuditLog(directory / "audit.log")
-    upkeep = Upkeep(quota, authorizer, audit)
+    upkeep = Upkeep(quota, authorizer, audit, store, judges.long_work)
     store.on_change(upkeep.changed)
     app = App(api)
     return ApiServer(api, app, certificates, Front(api, app, audit), audit, upkeep)
@@ -255,9 +256,10 @@ def _followers(
     """Functions that must see a change of these resources at once, before the next request."""
 
     def crd(event: Event) -> None:
-        obj = None if event.type == DELETED else event.record.obj()
-        custom_kinds.replace(event.record.name, obj)
-        conversions.replace(event.record.name, obj)
+        with apart():
+            obj = None if event.type == DELETED else event.record.obj()
+            custom_kinds.replace(event.record.name, obj)
+            conversions.replace(event.record.name, obj)
 
     def role(plural: str) -> Follower:
         def changed(event: Event) -> None:

@@ -12,6 +12,7 @@ from localkube.controllers.run import Context, Controller, Watch
 
 MANAGED = "kube-aggregator.kubernetes.io/automanaged"
 _ALWAYS = "true"
+_SERVED = "served group versions"
 # Behind the built-in groups.
 _GROUP_PRIORITY, _VERSION_PRIORITY = 1000, 100
 
@@ -20,7 +21,7 @@ async def reconcile(key: Key, context: Context) -> float | None:
     name = key[1]
     version, _, group = name.partition(".")
     found = context.of(API_SERVICES).get(name)
-    wanted = _spec(group, version) if _is_served(group, version, context) else None
+    wanted = _spec(group, version) if context.of(CRDS).has(_SERVED, name) else None
     if found is None:
         if wanted is not None:
             metadata = {"name": name, "labels": {MANAGED: _ALWAYS}}
@@ -45,20 +46,26 @@ def _spec(group: str, version: str) -> Obj:
     }
 
 
-def _is_served(group: str, version: str, context: Context) -> bool:
-    return any(
-        each["name"] == version and each["served"]
-        for crd in context.of(CRDS)
-        if crd["spec"]["group"] == group
-        for each in crd["spec"]["versions"]
-    )
-
-
 def _of_crd(crd: Obj, _: Context) -> Iterable[Key]:
     for version in crd["spec"]["versions"]:
         yield "", f"{version['name']}.{crd['spec']['group']}"
 
 
+def _served(crd: Obj) -> Iterable[str]:
+    """The names of the APIServices."""
+    for version in crd["spec"]["versions"]:
+        if version["served"]:
+            yield f"{version['name']}.{crd['spec']['group']}"
+
+
+def _add_indexes(context: Context) -> None:
+    context.of(CRDS).add_index(_SERVED, _served)
+
+
 CONTROLLER = Controller(
-    "crd-registration", (Watch(API_SERVICES), Watch(CRDS, _of_crd)), reconcile, workers=1
+    "crd-registration",
+    (Watch(API_SERVICES), Watch(CRDS, _of_crd)),
+    reconcile,
+    workers=1,
+    add_indexes=_add_indexes,
 )

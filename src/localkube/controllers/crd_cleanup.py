@@ -35,7 +35,7 @@ async def reconcile(key: Key, context: Context) -> float | None:
         # The patch replaces the whole list: what was added meanwhile must cause a conflict.
         basis = {"resourceVersion": crd["metadata"]["resourceVersion"]}
         change = {"metadata": {**basis, "finalizers": kept}}
-        await context.kube.patch(CRDS.path(name=key[1]), change)
+        await context.kube.patch(CRDS.path(name=key[1]), change, metadata_only=True)
     return None
 
 
@@ -51,7 +51,9 @@ async def _set_terminating(crd: Obj, context: Context) -> Obj:
         "lastTransitionTime": stamp(context.now()),
     }
     path = CRDS.path(name=crd["metadata"]["name"], subresource="status")
-    return await context.kube.patch(path, {"status": {"conditions": [*known, terminating]}})
+    change = {"status": {"conditions": [*known, terminating]}}
+    patched = await context.kube.patch(path, change, metadata_only=True)
+    return crd | {"metadata": patched["metadata"]}
 
 
 def _resource(crd: Obj) -> Resource | None:

@@ -26,6 +26,7 @@ from kubeclient.mirror_faults import text_of
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 from kubeclient.turns import Turns
+from localkube.controllers.crd_part import PARTS
 from localkube.controllers.pods import controller_of
 from localkube.supervision import Supervisor
 from localkube.work_queue import WorkQueue
@@ -116,7 +117,7 @@ async def run_controllers(
 ) -> None:
     """Runs until cancelled."""
     controllers = list(controllers)
-    mirrors = Mirrors(kube, broke=supervisor.objects_of("controllers"))
+    mirrors = Mirrors(kube, supervisor.objects_of("controllers"), PARTS)
     for controller in controllers:
         for resource in _resources(controller):
             mirrors.of(resource)

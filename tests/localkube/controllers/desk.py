@@ -20,6 +20,7 @@ from localkube.apiserver.security.identities import ADMIN
 from localkube.apiserver.security.tokens import StaticTokens
 from localkube.apiserver.server import ApiServer, build
 from localkube.apiserver.store.watch_log import Event
+from localkube.controllers.crd_part import PARTS
 from localkube.controllers.run import Context, Controller
 from tests.conformance.api_server import NoNodes
 
@@ -30,7 +31,7 @@ class Desk:
     def __init__(self, server: ApiServer, controllers: Iterable[Controller]) -> None:
         self.server = server
         self.kube: Kube = server.client(ADMIN)
-        self.mirrors = Mirrors(self.kube)
+        self.mirrors = Mirrors(self.kube, parts=PARTS)
         self.late = datetime.timedelta()
         self.waiting: dict[tuple[int, Key], None] = {}
         self._again_s: dict[tuple[int, Key], float | None] = {}

@@ -36,12 +36,12 @@ _INFO = {"title": "Kubernetes", "version": "1.35"}
 _TOKEN = {"type": "apiKey", "description": "Bearer token", "name": "authorization", "in": "header"}
 _ALWAYS = (schemas.DELETE_OPTIONS, schemas.STATUS, schemas.PATCH, OBJECT_META)
 
-CustomSchemas = Callable[[Kind], Obj | None]
+CustomSchemas = Callable[[Kind], bytes]
 
 
 class OpenApi:
     def __init__(self, kinds: Kinds, custom_schemas: CustomSchemas) -> None:
-        """`custom_schemas`: a CRD kind's openAPIV3Schema."""
+        """`custom_schemas`: a CRD kind's openAPIV3Schema in JSON; empty if it has none."""
         self._kinds = kinds
         self._custom = custom_schemas
         self._generation = -1
@@ -104,7 +104,7 @@ class OpenApi:
         self._generation = generation  # last: from here on it is ready
 
     def _hash(self, kinds: list[Kind]) -> str:
-        rows = [[asdict(kind), self._custom(kind)] for kind in kinds]
+        rows = [[asdict(kind), orjson.Fragment(self._custom(kind) or b"null")] for kind in kinds]
         source = orjson.dumps([__version__, digest(), rows])
         return hashlib.sha256(source).hexdigest().upper()
 
@@ -139,7 +139,7 @@ class OpenApi:
         names = set(_ALWAYS)
         for kind in kinds:
             if kind.custom:
-                yield from schemas.custom(kind, self._custom(kind), prefix)
+                yield from schemas.custom(kind, orjson.loads(self._custom(kind) or b"null"), prefix)
             else:
                 names |= _roots(kind)
         for name in schemas.closure(names):

@@ -11,7 +11,7 @@ class Defaults:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._leads: dict[int, bool] = {}
+        self._leads: set[int] = set()  # of Schemas, by id
         self._any = self._find(schema)
 
     def fill(self, obj: Any) -> None:
@@ -25,8 +25,10 @@ class Defaults:
         inside = [field.has_default | self._find(field) for field in schema.fields.values()]
         if schema.items is not None:
             inside.append(self._find(schema.items))
-        self._leads[id(schema)] = any(inside)
-        return any(inside)
+        if not any(inside):
+            return False
+        self._leads.add(id(schema))
+        return True
 
     def _fill(self, value: Any, schema: Schema) -> None:
         if schema.type is Type.LIST and isinstance(value, list) and schema.items:
@@ -42,5 +44,5 @@ class Defaults:
         for name, field in schema.fields.items():
             if field.has_default and name not in value:
                 value[name] = copy.deepcopy(field.default)
-            if name in value and self._leads.get(id(field)):
+            if name in value and id(field) in self._leads:
                 self._fill(value[name], field)

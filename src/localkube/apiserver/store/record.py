@@ -11,6 +11,9 @@ import msgspec
 import orjson
 
 from kubeclient.objects import Obj, kept_json
+from localkube.apiserver.allocation import apart
+
+_LARGE = 256 * 1024  # megabytes once it is parsed
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -26,8 +29,15 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
     def obj(self) -> Obj:
         """A fresh copy that the caller may change."""
-        parsed: Obj = orjson.loads(self.body)
-        return parsed
+        if len(self.body) > _LARGE:
+            with apart():
+                return _parsed(self.body)
+        return _parsed(self.body)
+
+
+def _parsed(body: bytes) -> Obj:
+    parsed: Obj = orjson.loads(body)
+    return parsed
 
 
 def record_of(obj: Obj, *, row: int, resource: str, rv: int, selectable: tuple[str, ...]) -> Record:

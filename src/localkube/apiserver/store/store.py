@@ -160,6 +160,10 @@ class Store:
             found = self._logs[resource] = WatchLog(self._start_rv)
         return found
 
+    def forget_stale(self, now_s: float) -> int:
+        """Large histories of long ago; how many bytes they had."""
+        return sum(log.forget_stale(now_s) for log in self._logs.values())
+
     def on_change(self, listener: Callable[[Event], None]) -> None:
         """Called at once with every change in memory, before it is on disk. An exception is logged:
         the change has been made, so its writer must not be told otherwise."""

@@ -6,8 +6,8 @@ never a gap that the client does not know of. Two limits keep memory bounded, an
 list, never in a lost event:
 
 - The history window. Only the last HISTORY_EVENTS are kept, and no more than HISTORY_BYTES of
-  them. A watch that starts before the window (`compacted_rv`) gets 410 Gone, as from etcd after a
-  compaction.
+  them; what is over CALM_BYTES is kept for FRESH_S, so that memory comes back. A watch that starts
+  before the window (`compacted_rv`) gets 410 Gone, as from etcd after a compaction.
 - The watcher's buffer. A client that does not read is cut off at WATCHER_BUFFER_BYTES. Waiting for
   it would hold up the writers, and dropping single events would be a gap.
 """
@@ -24,6 +24,10 @@ HISTORY_EVENTS = 5_000
 # Of one resource. An ordinary pod takes 4 KB twice; one of 1.5 MiB, changed again and again, would
 # take gigabytes.
 HISTORY_BYTES = 32 * 1024 * 1024
+# Kubernetes' watch cache calls events fresh for as long. Whoever was away for longer, and missed
+# more than this, lists again.
+FRESH_S = 75.0
+CALM_BYTES = 1024 * 1024
 WATCHER_BUFFER_BYTES = 16 * 1024 * 1024  # what a watcher may leave unread
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
@@ -105,6 +109,7 @@ class WatchLog:
         self.compacted_rv = compacted_rv  # history before this version is gone
         self._history: deque[Event] = deque()
         self._history_bytes = 0
+        self._marks: deque[tuple[float, int]] = deque()  # when which version was the newest
         self._watchers: set[Watcher] = set()
 
     def publish(self, event: Event) -> None:
@@ -112,15 +117,31 @@ class WatchLog:
         while self._history and (
             len(self._history) >= HISTORY_EVENTS or self._history_bytes > HISTORY_BYTES
         ):
-            oldest = self._history.popleft()
-            self._history_bytes -= oldest.size
-            # A watch from exactly this version is still possible: it needs only the events after
-            # it.
-            self.compacted_rv = oldest.record.rv
+            self._forget_oldest()
         self._history.append(event)
         # `offer` neither awaits nor calls anybody, so that the set cannot change meanwhile.
         for watcher in self._watchers:
             watcher.offer(event)
+
+    def forget_stale(self, now_s: float) -> int:
+        """How many bytes are forgotten. To be called from time to time."""
+        before = self._history_bytes
+        if before <= CALM_BYTES:
+            self._marks.clear()
+            return 0
+        self._marks.append((now_s, self._history[-1].record.rv))
+        stale_rv = 0
+        while self._marks and self._marks[0][0] <= now_s - FRESH_S:
+            stale_rv = self._marks.popleft()[1]
+        while self._history_bytes > CALM_BYTES and self._history[0].record.rv <= stale_rv:
+            self._forget_oldest()
+        return before - self._history_bytes
+
+    def _forget_oldest(self) -> None:
+        oldest = self._history.popleft()
+        self._history_bytes -= oldest.size
+        # A watch from exactly this version is still possible: it needs only the events after it.
+        self.compacted_rv = oldest.record.rv
 
     def follow(self, after_rv: int, matches: Matches | None) -> Watcher | None:
         """None when the history does not reach back to `after_rv`.

@@ -8,7 +8,7 @@ from localkube.apiserver import status
 from localkube.apiserver.admission.attributes import Attributes, Operation
 from localkube.apiserver.api import Api
 from localkube.apiserver.cel.expressions import BUDGET
-from localkube.apiserver.custom import CRDS
+from localkube.apiserver.custom import CRDS, Prepared
 from localkube.apiserver.decode.body import JSON, read_object, read_strictly
 from localkube.apiserver.decode.weight import is_long
 from localkube.apiserver.defaults.apply import apply_defaults
@@ -203,8 +203,7 @@ async def create_object(write: Write, obj: Obj, parts: Parts | None = None) -> W
     _complete(api, obj, target)
     await api.admission.validate(attributes)
     stored = await stored_form(api, obj, kind) if converts(kind) and not dry_run else obj
-    if write.is_long:
-        await prepare(write, obj)
+    _held = await prepare(write, obj) if write.is_long else None  # until it is stored
     # From here to the store nothing waits: what is checked now still holds then. Webhooks may have
     # taken their time, and an address that was free may have been given to another service.
     if kind.custom:
@@ -231,10 +230,11 @@ def _begun(write: Write, obj: Obj, parts: Parts | None) -> None:
         track_create(obj, write.writer(), kind, write.api.schema(kind))
 
 
-async def prepare(write: Write, obj: Obj) -> None:
+async def prepare(write: Write, obj: Obj) -> Prepared | None:
     """What follows at once from storing a large object, as far as it can be done before."""
-    if write.is_long and not write.options.dry_run and write.target.kind.resource == CRDS:
-        await write.done(lambda: write.api.custom.prepare(obj))
+    if write.options.dry_run or write.target.kind.resource != CRDS:
+        return None
+    return await write.done(lambda: write.api.custom.prepare(obj))
 
 
 async def stored_form(api: Api, obj: Obj, kind: Kind) -> Obj:

@@ -111,7 +111,7 @@ async def _update_object(write: Write, change: Change, *, locked: bool) -> Writt
         if attributes.is_long:
             write = write._replace(is_long=True)
         stored = await _stored(write, record, new, old)
-        await prepare(write, new)
+        _held = await prepare(write, new) if write.is_long else None  # until it is stored
         # Admission and webhooks may have waited. Records are immutable, so that the same record
         # means that nobody has written meanwhile; from here to the store nothing awaits.
         if api.store.get(record.resource, record.namespace, record.name) is record:

@@ -34,7 +34,9 @@ class Served:
     def __init__(self) -> None:
         self.kinds = Kinds(builtin_kinds())
         self.schema = SCHEMA
-        self.openapi = OpenApi(self.kinds, lambda kind: self.schema if kind.custom else None)
+        self.openapi = OpenApi(
+            self.kinds, lambda kind: orjson.dumps(self.schema) if kind.custom else b""
+        )
 
     def get(self, url: str, **headers: str) -> Answer | None:
         path, _, query = url.partition("?")

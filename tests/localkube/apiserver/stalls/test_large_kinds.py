@@ -8,15 +8,19 @@ from types import FrameType
 from typing import Any
 
 import orjson
+import pytest
 
 from bench.heavy.bodies import crd_body, wide_schema
+from localkube.apiserver import custom
 from localkube.apiserver.custom import CustomKinds
 from localkube.apiserver.kinds import Kinds, builtin_kinds
+from localkube.apiserver.schema.node import Schema
+from localkube.apiserver.status import ApiError
 from tests.faults.loop_watchdog import BOUND_S
 from tests.localkube.apiserver.validation import rules_subject
 
 
-def _longest_s(step: Callable[[], None]) -> float:
+def _longest_s(step: Callable[[], object]) -> float:
     """Of all calls of msgspec; in processor time, without the garbage collector's."""
     longest_s, began_s = 0.0, 0.0
 
@@ -46,19 +50,66 @@ def test_the_checks_of_a_large_kind_are_made_piece_by_piece() -> None:
     assert 0 < _longest_s(lambda: kinds.prepare(crd)) < BOUND_S
 
 
-def test_what_was_prepared_for_a_kind_goes_with_it() -> None:
-    """The change that takes away its last finalizer is prepared as any other."""
+def _live(kind: type) -> int:
+    gc.collect()
+    return sum(type(each) is kind for each in gc.get_objects())
+
+
+def test_what_was_compiled_for_a_kind_goes_with_it() -> None:
     crd = orjson.loads(crd_body("wide", wide_schema(100)))
     kinds = CustomKinds(Kinds(builtin_kinds()))
-    kinds.replace("wide", crd)
-    kinds.prepare(crd)
-    (prepared,) = kinds._prepared[1].values()
-    schema = prepared.schema
-    held = len(gc.get_referrers(schema))
-    kinds.replace("wide", None)
+    before = _live(Schema)
+    prepared = kinds.prepare(crd)
+    assert prepared is not None
+    kinds.replace("wides.heavy.test", crd)
     del prepared
-    gc.collect()
-    assert len(gc.get_referrers(schema)) < held
+    assert _live(Schema) >= before + 100
+    kinds.replace("wides.heavy.test", None)
+    assert _live(Schema) == before
+
+
+def test_what_was_prepared_goes_with_a_request_that_fails() -> None:
+    crd = orjson.loads(crd_body("wide", wide_schema(100)))
+    kinds = CustomKinds(Kinds(builtin_kinds()))
+    before = _live(Schema)
+    prepared = kinds.prepare(crd)
+    assert _live(Schema) >= before + 100
+    del prepared
+    assert _live(Schema) == before
+
+
+def test_two_large_kinds_are_prepared_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    crds = [orjson.loads(crd_body(name, wide_schema(100))) for name in ("one", "two")]
+    kinds = CustomKinds(Kinds(builtin_kinds()))
+    held = [kinds.prepare(crd) for crd in crds]
+    monkeypatch.setattr(custom, "compile_crd_version", _not_again)
+    for crd in crds:
+        kinds.replace(crd["metadata"]["name"], crd)
+    assert all(held)
+
+
+def test_a_kind_is_compiled_once_and_not_when_its_status_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crd = orjson.loads(crd_body("wide", wide_schema(100)))
+    rows = Kinds(builtin_kinds())
+    kinds = CustomKinds(rows)
+    kinds.replace("wides.heavy.test", crd)
+    served = rows.generation
+    monkeypatch.setattr(custom, "compile_crd_version", _not_again)
+    condition = {"type": "Terminating", "status": "True"}
+    terminating = crd | {"status": {"conditions": [condition]}}
+    assert kinds.prepare(terminating) is None
+    kinds.replace("wides.heavy.test", terminating)
+    assert rows.generation == served
+    kind = rows.find("heavy.test", "v1", "wides")
+    assert kind is not None
+    with pytest.raises(ApiError, match="terminating"):
+        kinds.refuse_create(kind)
+
+
+def _not_again(_: object, version: str) -> None:
+    raise AssertionError(f"{version} was compiled again")
 
 
 def test_a_kind_of_very_many_versions_is_refused() -> None:

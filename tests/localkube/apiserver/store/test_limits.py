@@ -7,6 +7,7 @@ import pytest
 
 from kubeclient.objects import Obj
 from localkube.apiserver.store import store as store_module
+from localkube.apiserver.store import watch_log
 from localkube.apiserver.store.store import Store, TooLarge
 
 
@@ -54,3 +55,50 @@ async def test_an_older_list_is_of_one_namespace_if_asked(store: Store) -> None:
     assert store.records_at("configmaps", "ns", first.rv) == [first]
     assert store.records_at("configmaps", "", first.rv) == []
     await store.durable(last)
+
+
+async def _changed(store: Store, texts: list[str]) -> list[int]:
+    """Versions of one object that holds these texts, one after the other."""
+    record = store.create("configmaps", _thing(""))
+    versions = []
+    for text in texts:
+        record = store.replace(record, _thing(text))
+        versions.append(record.rv)
+    await store.durable(record)
+    return versions
+
+
+async def test_a_large_history_is_kept_while_it_is_fresh(store: Store) -> None:
+    text = "x" * (watch_log.CALM_BYTES // 4)
+    first, *_, last = await _changed(store, [text] * 8)
+    assert store.forget_stale(0.0) == 0
+    assert store.forget_stale(watch_log.FRESH_S - 1) == 0
+    assert store.log("configmaps").since(first) is not None
+    assert store.forget_stale(watch_log.FRESH_S) > 0
+    log = store.log("configmaps")
+    assert log.since(first) is None
+    assert log.since(last) == []
+    assert log.follow(first, None) is None
+    assert log.follow(last, None) is not None
+
+
+async def test_what_came_later_is_fresh_for_as_long(store: Store) -> None:
+    text = "x" * (watch_log.CALM_BYTES // 4)
+    (old,) = await _changed(store, [text * 5])
+    store.forget_stale(0.0)
+    record = store.get("configmaps", "ns", "a")
+    assert record is not None
+    for _ in range(8):
+        record = store.replace(record, _thing(text))
+    await store.durable(record)
+    store.forget_stale(watch_log.FRESH_S)
+    found = store.log("configmaps").since(old)
+    assert found is not None
+    assert len(found) == 8
+
+
+async def test_a_small_history_is_kept_however_old_it_is(store: Store) -> None:
+    first, *_ = await _changed(store, ["1", "2"])
+    for hours in range(5):
+        assert store.forget_stale(hours * 3600.0) == 0
+    assert store.log("configmaps").since(first) is not None
