@@ -256,20 +256,33 @@ async def test_a_pod_of_higher_priority_preempts_on_one_card(tmp_path: Path) -> 
         assert high["spec"]["nodeName"] == "n"
 
 
-async def test_an_overcommit_by_another_scheduler_is_reported(tmp_path: Path) -> None:
-    async with world(tmp_path) as kube, scheduling(kube) as scheduler:
-        await add_node(kube, "n", 1)
-        await add_pods(kube, gpu_pod("ours", units=HALF))
-        [ours] = await bound(kube, 1)
-        theirs = gpu_pod("theirs", units=CARD_UNITS, schedulerName="other")
-        allocation = ours["metadata"]["annotations"][ANNOTATION_ALLOCATION]
-        made = await kube.create(PODS, theirs)
-        await kube.bind(made, "n", {ANNOTATION_ALLOCATION: allocation.replace(":8", ":16")})
-        [event] = await events(kube, "Overcommitted")
-        assert event["involvedObject"]["name"] == "theirs"
-        assert "Another scheduler" in event["message"]
-        reported = "gpupool_scheduler_other_writers_total"
-        assert scheduler.metrics.registry.get_sample_value(reported)
+REPORTED = "gpupool_scheduler_other_writers_total"
+
+
+async def overcommit(kube: Kube) -> None:
+    """By another scheduler, beside a pod of ours."""
+    await add_node(kube, "n", 1)
+    await add_pods(kube, gpu_pod("ours", units=HALF))
+    [ours] = await bound(kube, 1)
+    theirs = gpu_pod("theirs", units=CARD_UNITS, schedulerName="other")
+    allocation = ours["metadata"]["annotations"][ANNOTATION_ALLOCATION]
+    made = await kube.create(PODS, theirs)
+    await kube.bind(made, "n", {ANNOTATION_ALLOCATION: allocation.replace(":8", ":16")})
+
+
+async def test_an_overcommit_by_another_scheduler_is_reported_once(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        async with scheduling(kube) as scheduler:
+            await overcommit(kube)
+            [event] = await events(kube, "Overcommitted")
+            assert event["involvedObject"]["name"] == "theirs"
+            assert "Another scheduler" in event["message"]
+            assert scheduler.metrics.registry.get_sample_value(REPORTED)
+        async with scheduling(kube) as scheduler:  # the next leader
+            await add_node(kube, "m", 1)
+            await add_pods(kube, gpu_pod("next", units=HALF))
+            await bound(kube, 3)
+            assert not scheduler.metrics.registry.get_sample_value(REPORTED)
 
 
 async def test_a_node_with_an_absurd_inventory_stops_nothing_and_is_named(tmp_path: Path) -> None:

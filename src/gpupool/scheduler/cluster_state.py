@@ -52,6 +52,7 @@ class ClusterState:
         self.kept_room = KeptRoom(self.cluster, clock)
         self.resizing = Resizing(changed)
         self.findings = Findings(changed)
+        self.is_first_read = False  # set while all objects are read for the first time
         self.unread = UnreadAllocations(self.cluster, self.findings.unread)
         self._storage = StorageState()
         self.storage = self._storage.storage
@@ -190,7 +191,8 @@ class ClusterState:
         before, known = self.cluster.version, self.cluster.held(request.uid)
         holds = self.resizing.seen(pod, held_allocation(pod, request.gpus))
         self.kept_room.began(request)
-        if self.ledger.seen(request, node, holds):
+        # What is there at first is not new: an earlier leader has reported it.
+        if self.ledger.seen(request, node, holds) and not self.is_first_read:
             self._check(pod, node)
         self.unread.pod_seen(pod, holds)
         if self.cluster.version == before:

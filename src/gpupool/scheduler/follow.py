@@ -4,8 +4,10 @@ read_objects(kube) ──> state_of(objects)      in two steps, with a snapshot 
 """
 
 import asyncio
+import contextlib
+import gc
 import logging
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from gpupool.engine.policies import DEFAULT
 from gpupool.scheduler.cluster_state import ClusterState
@@ -55,13 +57,30 @@ async def follow(
     # All lists run at the same time. A pod that is seen before its node is kept for that node
     # (`ClusterModel._lost`).
     mirrors = [_mirror(kube, state, resource) for resource in handlers_of(state)]
-    for mirror in mirrors:
-        for each in also_pods if mirror.resource == PODS else ():
-            mirror.on_change(each)
-        tasks.create_task(mirror.run(), name=f"mirror-{mirror.resource.plural}")
-    # Before all are read, holds are missing in the ledger: a decision could give out a card twice.
-    for mirror in mirrors:
-        await mirror.wait_synced()
+    with _first_read(state):
+        for mirror in mirrors:
+            for each in also_pods if mirror.resource == PODS else ():
+                mirror.on_change(each)
+            tasks.create_task(mirror.run(), name=f"mirror-{mirror.resource.plural}")
+        # Before all are read, holds are missing in the ledger: a decision could give out a card
+        # twice.
+        for mirror in mirrors:
+            await mirror.wait_synced()
+
+
+@contextlib.contextmanager
+def _first_read(state: ClusterState) -> Iterator[None]:
+    """What is read now stays. While a large cluster is read, the garbage collector would look at
+    all of it again and again, and later in the middle of a decision."""
+    state.is_first_read = True
+    gc.unfreeze()  # what an earlier term has read
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+        state.is_first_read = False
 
 
 async def mirrors_to_show(kube: Kube, state: ClusterState) -> list[Mirror]:

@@ -98,7 +98,7 @@ class Scheduler:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._reports.run(), name="scheduler-reports")
             await follow(self._kube, self.state, tasks, *also_pods)
-            self._tell(is_first=True)
+            self._tell()
             self._resizer.begin()
             self._room.inherit()
             self.is_synced = True
@@ -192,11 +192,9 @@ class Scheduler:
             self._keeps_room = False
             self.state.give_up_kept_room()
 
-    def _tell(self, *, is_first: bool = False) -> None:
+    def _tell(self) -> None:
         for found in self.state.findings.take():
             if found.reason == OVERCOMMITTED:
-                if is_first:  # from before this term: an earlier leader has reported it
-                    continue
                 self.metrics.other_writers.inc()
             self._reports.warn(found.about, found.reason, found.message)
 
