@@ -11,13 +11,12 @@
 """
 
 import errno
-import fcntl
 import json
 import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from typing import Any
 import click
 
 from gpupool.local import DEFAULT_NAME
+from gpupool.local.home_lock import StillHeld, held
 from localkube import data_directory
 from localkube.data_directory import write_private
 from localkube.removal import remove_tree
@@ -173,11 +173,14 @@ class Home:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """A lock, held while clusters are counted and created. Without it, two commands at a time
-        could both create the last cluster that the quota allows."""
-        with self._made():
-            lock = (self.root / ".lock").open("w")
-        with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        could both create the last cluster that the quota allows. Raises CannotUse if another
+        process keeps it."""
+        with ExitStack() as stack:
+            with self._made():
+                try:
+                    stack.enter_context(held(self.root / ".lock"))
+                except StillHeld as error:
+                    raise CannotUse(str(error)) from error
             yield
 
     @contextmanager

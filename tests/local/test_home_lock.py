@@ -1,0 +1,104 @@
+"""The lock of a home: who waits says for whom, and does not wait for ever."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpupool.local import home_lock
+from gpupool.local.home import CannotUse, Home
+
+_HOLDER = """
+import sys
+from pathlib import Path
+from gpupool.local.home import Home
+with Home(Path(sys.argv[1])).alone():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(home: Home) -> Iterator[subprocess.Popen[str]]:
+    """Another process that has the lock until its input ends."""
+    command = [sys.executable, "-c", _HOLDER, str(home.root)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGSTOP)
+    assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+
+
+def test_a_stopped_process_that_holds_the_lock_is_named_with_what_to_do(
+    home: Home, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home_lock, "_GIVE_UP_ON_STOPPED_S", 0.0)
+    _stop(holder)
+    with pytest.raises(CannotUse) as refused, home.alone():
+        pass
+    words = refused.value.message
+    assert f"is held by process {holder.pid} ({sys.executable}" in words
+    assert f"found it stopped. Let it go on (fg, or kill -CONT {holder.pid})" in words
+
+
+def test_a_process_that_works_for_ever_is_named(
+    home: Home, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home_lock, "_GIVE_UP_S", 0.0)
+    with pytest.raises(CannotUse, match=f"still works. .* kill {holder.pid}"), home.alone():
+        pass
+
+
+def test_who_waits_says_for_whom_and_goes_on_when_the_lock_is_free(
+    home: Home, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home_lock, "_SAY_AFTER_S", 0.0)
+    said: list[str] = []
+
+    def let_go(words: str) -> None:
+        said.append(words)
+        assert holder.stdin is not None
+        holder.stdin.close()
+
+    with home_lock.held(home.root / ".lock", let_go):
+        assert (home.root / ".lock").read_text() == str(os.getpid())
+    assert len(said) == 1
+    assert said[0].startswith(f"Waiting for process {holder.pid} (")
+
+
+def test_a_holder_that_has_written_no_pid_is_another_process(
+    home: Home,
+    holder: subprocess.Popen[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(home_lock, "_GIVE_UP_S", 0.0)
+    (home.root / ".lock").write_text("")
+    with pytest.raises(CannotUse, match=r"held by another process: .* fuser"), home.alone():
+        pass
+
+
+def test_a_lock_of_a_process_that_was_killed_is_free(
+    home: Home, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home_lock, "_GIVE_UP_S", 0.0)
+    holder.kill()
+    holder.wait()
+    with home.alone():
+        pass
+
+
+def test_a_lock_that_cannot_be_opened_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / ".lock").mkdir()
+    with pytest.raises(CannotUse, match="gpupool's home"), Home(tmp_path).alone():
+        pass
