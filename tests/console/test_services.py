@@ -3,11 +3,12 @@
 import pytest
 
 from gpupool.console.pages.services import endpoint
-from gpupool.console.parts.cells import Text
+from gpupool.console.parts.cells import Link, Several, Text
 from gpupool.console.parts.form import Invalid
 from gpupool.console.parts.port_lines import port_lines, ports_of
 from gpupool.console.rows.services import service_row
 from gpupool.console.words import ENGLISH, translator
+from kubeclient.objects import Obj
 from tests.console.conftest import Office
 from tests.e2e.api import call
 from tests.e2e.kubectl import eventually
@@ -112,3 +113,16 @@ def test_ports_survive_the_way_through_the_form() -> None:
     for text in ("80", "80:8888", "53/UDP", "80:web http\n443 https\n53:5353/UDP dns"):
         assert port_lines(ports_of(T, "ports", text)) == text
     assert ports_of(T, "ports", "\n") == []
+
+
+def test_a_service_that_waits_for_its_balancer_says_that_the_link_is_by_its_node_port() -> None:
+    note = {"gpupool.io/address": "http://127.0.0.1:30080"}
+    metadata = {"name": "web", "namespace": "default", "annotations": note}
+    waits: Obj = {"metadata": metadata, "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}}
+    shown = endpoint(T, service_row(waits))
+    assert isinstance(shown, Several)
+    assert shown.cells[1] == Text("by its node port")
+    has: Obj = {**waits, "status": {"loadBalancer": {"ingress": [{"ip": "127.96.0.1"}]}}}
+    assert isinstance(endpoint(T, service_row(has)), Link)
+    plain: Obj = {**waits, "spec": {"type": "NodePort", "ports": [{"port": 80}]}}
+    assert isinstance(endpoint(T, service_row(plain)), Link)

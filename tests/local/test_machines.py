@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from gpupool.local.home import CannotUse, Home
 from gpupool.local.machines import MOST, ClusterMachines, Machine, Machines, Wanted
+from gpupool.local.pool_machines import machines_check
+from kubeclient.objects import Obj
+from localkube.apiserver.admission.attributes import Attributes, Operation
 
 TYPE = "ecs.g6.xlarge"
 
@@ -272,3 +275,36 @@ def test_two_processes_at_once_never_get_the_same_machine(machines: Machines) ->
     for name, its in zip("ab", won, strict=True):
         found = {n for n in its if machines.all()[f"machine-{n}"].cluster == name}
         assert found == its
+
+
+def refused(machines: Machines | None, spec: object, old: Obj | None = None) -> str:
+    """Why the write of such a NodePool is refused."""
+    held = ClusterMachines(machines, "a") if machines is not None else None
+    before = {"spec": old} if old is not None else None
+    operation = Operation.UPDATE if old is not None else Operation.CREATE
+    written = Attributes(
+        *(operation, None, "", "", "workers", None, {"spec": spec}, before, False, {}, []),  # type: ignore[arg-type]
+    )
+    return machines_check(held)(written, None)  # type: ignore[arg-type]  # it asks neither
+
+
+def test_a_pool_of_machines_of_another_type_is_refused_when_it_is_written(
+    machines: Machines,
+) -> None:
+    machines.add(TYPE, ["m1"])
+    machines.add("ecs.gn5-c4g1.xlarge", ["m2"])
+    right: Obj = {"instanceType": TYPE, "machines": ["m1", "not-there-yet"]}
+    wrong: Obj = {"instanceType": TYPE, "machines": ["m1", "m2"]}
+    assert refused(machines, right) == ""
+    assert refused(machines, wrong) == (
+        f'Pool "workers": wanted machines of type {TYPE}; "m2" is of type ecs.gn5-c4g1.xlarge.'
+    )
+    assert refused(machines, wrong, right) != "", "an edit may bring them too"
+    assert refused(machines, {**wrong, "count": 1}, wrong) == "", "others may change the rest"
+    assert refused(None, wrong) == "", "the controller says that there are none"
+
+
+@pytest.mark.parametrize("odd", [None, 7, {"machines": 7}, {"machines": [{}, None, 1]}])
+def test_what_is_no_pool_is_left_to_the_schema(machines: Machines, odd: object) -> None:
+    machines.add(TYPE, ["m1"])
+    assert refused(machines, odd) == ""

@@ -34,6 +34,7 @@ from gpupool.local.config.nodes import cluster_nodes
 from gpupool.local.config.settings import NAMES, LocalSettings
 from gpupool.local.images import known_images
 from gpupool.local.node_gpus import DRIVER, Cards, NodeGpus, node_walls
+from gpupool.local.pool_machines import machines_check
 from gpupool.local.roles import role_objects
 from gpupool.scheduler.elected import LEASE, Elected
 from kubeclient.client import Kube
@@ -44,6 +45,7 @@ from kubeclient.lease import Candidacy
 from kubeclient.names import DEFAULT_SCHEDULER_NAME
 from kubeclient.resources import CRDS, DAEMON_SETS, SERVICE_ACCOUNTS
 from localkube import assembly
+from localkube.apiserver.admission.attributes import WriteCheck
 from localkube.apiserver.request import User
 from localkube.apiserver.security.identities import (
     AUTHENTICATED,
@@ -129,7 +131,7 @@ class GpuCluster:
             packages=(Path(gpupool.__file__).resolve().parent,),
             hosted={agents.IMAGE: Hosted(self._run_agent, AGENT_NAMESPACE, agents.SERVICE_ACCOUNT)},
             balancers=settings.services,
-            checks={pool_quota.RESOURCE: pool_quota.pool_check(settings.quotas)},
+            checks={pool_quota.RESOURCE: _pool_check(settings)},
             controllers=(
                 node_pool.controller(spec, settings.quotas, settings.machines),
                 pool_autoscaler.controller(spec, settings.quotas, real_gpus=settings.real_gpus),
@@ -205,6 +207,11 @@ class GpuCluster:
         driver = "" if self._settings.real_gpus else f"{DRIVER}/lib"
         # Not on the node's disk, where pods with a hostPath could replace it.
         return LimiterPlace(node_hardware(self._where.pods, node) / "limiter", driver)
+
+
+def _pool_check(settings: LocalSettings) -> WriteCheck:
+    checks = (pool_quota.pool_check(settings.quotas), machines_check(settings.machines))
+    return lambda *asked: next((why for each in checks if (why := each(*asked))), "")
 
 
 def _agent(node: str) -> User:

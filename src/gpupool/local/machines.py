@@ -144,6 +144,16 @@ class ClusterMachines:
             self._read = (version, held)
         return self._read[1]
 
+    def misfits(self, wanted: Wanted) -> list[str]:
+        """Machines of another type, in words. Those that are not there yet may still be added."""
+        try:
+            known = self._machines.all()
+        except CannotUse:  # damaged: a claim says so
+            return []
+        found = [known[name] for name in wanted.names if name in known]
+        wrong = [each for each in found if each.instance_type != wanted.instance_type]
+        return [_of_another_type(wanted, each) for each in wrong[:_SHOWN]]
+
     async def claim(self, wanted: Wanted) -> str:
         """Why not; empty: the cluster has them."""
         # In a thread: others may hold the lock for a second.
@@ -167,16 +177,20 @@ class ClusterMachines:
             self._machines.release(self._cluster, names)
 
 
+def _of_another_type(wish: Wanted, machine: Machine) -> str:
+    return (
+        f'Pool "{wish.pool}": wanted machines of type {wish.instance_type}; "{machine.name}" is '
+        f"of type {machine.instance_type}."
+    )
+
+
 def _problems(wish: Wanted, cluster: str, known: Mapping[str, Machine]) -> Iterable[str]:
     for name in wish.names:
         machine = known.get(name)
         if machine is None:
             yield f'Pool "{wish.pool}": there is no machine "{name}". See: gpupool machines'
         elif machine.instance_type != wish.instance_type:
-            yield (
-                f'Pool "{wish.pool}": wanted machines of type {wish.instance_type}; "{name}" is '
-                f"of type {machine.instance_type}."
-            )
+            yield _of_another_type(wish, machine)
         elif machine.cluster not in ("", cluster):
             yield (
                 f'Pool "{wish.pool}": machine "{name}" is a node of cluster "{machine.cluster}". '

@@ -6,7 +6,30 @@ from gpupool.local.machines import ClusterMachines, Machine, Wanted
 from kubeclient.errors import NotFound
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES
+from localkube.apiserver.admission.attributes import Attributes, ClusterView, WriteCheck
 from localkube.controllers.run import Context
+
+
+def machines_check(machines: ClusterMachines | None) -> WriteCheck:
+    """Refuses a pool of machines that are of another type, when it is written. The controller looks
+    again when it takes them."""
+
+    def check(attributes: Attributes, _: ClusterView) -> str:
+        wanted, had = (_wanted(attributes.name, obj) for obj in (attributes.obj, attributes.old))
+        if machines is None or wanted == had or not wanted.names:
+            return ""  # what is there already can be changed otherwise, whatever it is
+        return " ".join(machines.misfits(wanted))
+
+    return check
+
+
+def _wanted(pool: str, obj: Obj | None) -> Wanted:
+    """Of what may be no pool at all: the schema refuses that later."""
+    spec = (obj or {}).get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    names, kind = spec.get("machines"), spec.get("instanceType")
+    named = (each for each in names if isinstance(each, str)) if isinstance(names, list) else ()
+    return Wanted(pool, str(kind or ""), tuple(named))
 
 
 async def claimed(

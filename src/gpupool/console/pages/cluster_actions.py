@@ -10,6 +10,7 @@ from functools import partial
 from gpupool.console.cluster_jobs import Verb
 from gpupool.console.own_clusters import OwnClusters
 from gpupool.console.pages.cluster_form import (
+    POOLS,
     cluster_fields,
     cluster_file,
     quota_words,
@@ -69,7 +70,7 @@ async def _ask_create(visit: Visit) -> Question:
         fields=cluster_fields(t, visit.machines, await own.machines()),
         command="gpupool up --name NAME --config FILE",
         cancel=visit.link("clusters"),
-        extra={"limit": nodes, "shared": shared_words(t, quotas)},
+        extra={"limit": nodes, "shared": shared_words(t, quotas), "pools": POOLS},
     )
 
 

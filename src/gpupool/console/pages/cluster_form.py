@@ -85,7 +85,8 @@ def _pool_fields(
             value="workers" if is_first else "",
             is_required=is_first,
             longest=63,
-            section=t("Worker pool {number}", number=number),
+            # The others are folded by the template.
+            section=t("Worker pool {number}", number=number) if is_first else "",
         ),
         *existing,
         Field(

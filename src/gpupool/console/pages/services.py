@@ -28,9 +28,14 @@ def _sentence(visit: Visit, rows: list[ServiceRow]) -> str:
 
 def _state(visit: Visit, row: ServiceRow) -> str:
     t = visit.t
+    if row.link and row.awaits_balancer:
+        return t(
+            "It waits for a load balancer. Until then it is reached by its node port: {link}",
+            link=row.link,
+        )
     if row.link:
         return t("Its external endpoint is {link}.", link=row.link)
-    if row.kind == "LoadBalancer":
+    if row.awaits_balancer:
         return t("It has no external endpoint yet. Its events may say why.")
     return t("It is reached inside of the cluster.")
 
@@ -54,10 +59,11 @@ def _columns(visit: Visit) -> tuple[Column[ServiceRow], ...]:
     )
 
 
-def endpoint(t: Translate, row: ServiceRow) -> Link | Text:
-    if row.link:
-        return Link(row.link, row.link, is_outside=True)
-    return Text(t("Waiting") if row.kind == "LoadBalancer" else "–")
+def endpoint(t: Translate, row: ServiceRow) -> Link | Several | Text:
+    link = Link(row.link, row.link, is_outside=True)
+    if row.link and row.awaits_balancer:
+        return Several((link, Text(t("by its node port"))))
+    return link if row.link else Text(t("Waiting") if row.awaits_balancer else "–")
 
 
 async def _pods_behind(visit: Visit, _: Obj, row: ServiceRow) -> tuple[Section, ...]:

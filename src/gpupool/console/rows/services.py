@@ -14,6 +14,7 @@ class ServiceRow:
     cluster_ip: str
     inside: tuple[str, ...]  # name:port protocol, for pods
     link: str  # for people outside of the cluster; empty: there is none
+    awaits_balancer: bool  # it wants a load balancer, and has none yet
     selector: tuple[tuple[str, str], ...]
     labels: tuple[tuple[str, str], ...]
     created: str
@@ -32,7 +33,12 @@ def service_row(service: Obj) -> ServiceRow:
             for port in ports
         ),
         link=link_of(service),
+        awaits_balancer=spec.get("type") == "LoadBalancer" and not _balancers(service),
         selector=tuple(sorted((spec.get("selector") or {}).items())),
         labels=tuple(sorted((metadata.get("labels") or {}).items())),
         created=metadata.get("creationTimestamp") or "",
     )
+
+
+def _balancers(service: Obj) -> list[Obj]:
+    return ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []

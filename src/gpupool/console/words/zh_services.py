@@ -37,4 +37,8 @@ WORDS = {
     "Change": "更新",
     "Change service {name}": "更新服务 {name}",
     "Service {name} is changed.": "服务 {name} 已更新。",
+    "by its node port": "通过节点端口",
+    "It waits for a load balancer. Until then it is reached by its node port: {link}": (
+        "正在等待负载均衡。在此之前可通过节点端口访问：{link}"
+    ),
 }
