@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Iterable
+from itertools import islice
 
 from kubeclient.mirror import Key
 from kubeclient.objects import Obj
@@ -17,6 +18,7 @@ _MANAGER = "endpointslice-controller.k8s.io"
 _HEADLESS = "service.kubernetes.io/headless"
 _FAMILY = "IPv4"  # of all Services here
 _BY_SERVICE = "service"
+_LABELS_MAX = 1000  # of an object (docs/local-cluster.md)
 
 
 async def reconcile(key: Key, context: Context) -> float | None:
@@ -191,14 +193,18 @@ async def _write_slice(service: Obj, wanted: Slice, context: Context) -> None:
 
 
 def _labels(service: Obj) -> Obj:
-    """Those of the Service, which slices follow, and those that say whose they are."""
+    """Those of the Service, which slices follow, and those that say whose they are. Of a Service
+    that has as many labels as an object may have, the last ones are left out."""
     metadata = service["metadata"]
-    labels = {**(metadata.get("labels") or {}), SERVICE_NAME: metadata["name"]}
-    labels[MANAGED_BY] = _MANAGER
-    labels.pop(_HEADLESS, None)
+    own = {SERVICE_NAME: metadata["name"], MANAGED_BY: _MANAGER}
     if service["spec"].get("clusterIP") == "None":
-        labels[_HEADLESS] = ""
-    return labels
+        own[_HEADLESS] = ""
+    followed = {
+        key: value
+        for key, value in (metadata.get("labels") or {}).items()
+        if key not in own and key != _HEADLESS
+    }
+    return dict(islice(followed.items(), _LABELS_MAX - len(own))) | own
 
 
 async def _write_endpoints(service: Obj, pods: list[Obj], context: Context) -> None:

@@ -159,6 +159,23 @@ async def test_slices_follow_the_labels_of_their_service(tmp_path: Path) -> None
     assert _labels(found)["kubernetes.io/service-name"] == "web"
 
 
+async def test_a_service_of_as_many_labels_as_may_be_has_slices(tmp_path: Path) -> None:
+    async with desk_for(tmp_path, *CONTROLLERS) as desk:
+        await desk.add_node("n")
+        made = service(clusterIP="None")
+        made["metadata"]["labels"] = {f"k{number}": "v" for number in range(1_000)}
+        await desk.create(SERVICES, made)
+        await _pod(desk, "a", "10.0.0.1")
+        assert await _addresses(desk) == {"10.0.0.1": True}
+        found = [
+            _labels(piece) for piece in await desk.all(ENDPOINT_SLICES) if "k0" in _labels(piece)
+        ]
+        assert [len(each) for each in found] == [1_000]
+        assert found[0]["kubernetes.io/service-name"] == "web"
+        await desk.settle()
+        assert [_labels(piece) for piece in await desk.all(ENDPOINT_SLICES)].count(found[0]) == 1
+
+
 async def test_a_pod_of_another_address_family_keeps_no_other_out(tmp_path: Path) -> None:
     async with desk_for(tmp_path, *CONTROLLERS) as desk:
         await desk.add_node("n")

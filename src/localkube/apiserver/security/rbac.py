@@ -41,7 +41,9 @@ _MAX_GRANTS = 4096
 _MOST_REMEMBERED_GROUPS = 64  # of a user whose grants are kept: the groups are kept with them
 _MAX_VERDICTS = 1024
 # Of the Roles that are bound to one user in one namespace. Each verdict looks at all of them, and
-# whoever may write Roles could make every request wait. What is left out allows nothing.
+# whoever may write Roles could make every request wait. What is left out allows nothing: it is what
+# was written last, so that nobody can take away what somebody else was given before. ClusterRoles,
+# which administrators write, always count.
 _MOST_VALUES = 50_000
 _TOO_MANY = (
     f"the Roles of this user name more than {_MOST_VALUES} verbs, groups, resources and names"
@@ -61,6 +63,7 @@ class _Binding(msgspec.Struct, frozen=True, eq=False):
     namespace: str  # empty for a ClusterRoleBinding
     role_kind: str
     role_name: str
+    version: int  # when it was written
     # In the order of the object, each as the object names it.
     subjects: tuple[tuple[Subject, str, str], ...]
 
@@ -128,7 +131,8 @@ class Authorizer:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._roles: dict[tuple[str, str], tuple[PolicyRule, ...]] = {}  # by namespace and name
-        self._sizes: dict[tuple[str, str], int] = {}  # of these Roles
+        # Of these Roles: how many values, and when they were written.
+        self._sizes: dict[tuple[str, str], tuple[int, int]] = {}
         self._cluster_roles: dict[str, ClusterRole] = {}
         self._bindings: dict[tuple[str, str], _Binding] = {}  # by namespace (or "") and name
         # By subject, then by namespace (or "").
@@ -193,21 +197,38 @@ class Authorizer:
         subjects = {Subject("User", user.name), *(Subject("Group", g) for g in user.groups)}
         rules: list[tuple[PolicyRule, str]] = []
         problems: list[str] = []
-        room = _MOST_VALUES
-        for binding in self._bindings_of(subjects, namespace):
+        bindings = list(self._bindings_of(subjects, namespace))
+        left_out = self._left_out(bindings)
+        for binding in bindings:
             found = self.role_rules(binding.role_kind, binding.role_name, binding.namespace)
             if found is None:
                 problems.append(_missing(binding))
                 continue
-            if binding.role_kind == "Role":
-                needed = self._sizes[binding.namespace, binding.role_name]
-                if needed > room:
-                    problems.append(f"{_TOO_MANY}, {quoted(binding.role_name)} is left out")
-                    continue
-                room -= needed
+            if binding in left_out:
+                problems.append(f"{_TOO_MANY}, {quoted(binding.role_name)} is left out")
+                continue
             reason = binding.granted_to(subjects)
             rules.extend((rule, reason) for rule in found)
         return Grants(rules, problems)
+
+    def _left_out(self, bindings: list[_Binding]) -> set[_Binding]:
+        """What was written last, if all together are too much."""
+        sized = [
+            (*self._sizes[key], binding)
+            for binding in bindings
+            if binding.role_kind == "Role"
+            and (key := (binding.namespace, binding.role_name)) in self._sizes
+        ]
+        room = _MOST_VALUES
+        if sum(needed for needed, _, _ in sized) <= room:
+            return set()
+        left_out: set[_Binding] = set()
+        for needed, _, binding in sorted(sized, key=_written):
+            if needed > room:
+                left_out.add(binding)
+            else:
+                room -= needed
+        return left_out
 
     def _bindings_of(self, subjects: Iterable[Subject], namespace: str) -> Iterator[_Binding]:
         # The whole cluster first, as in Kubernetes: the first rule that matches gives the reason.
@@ -223,7 +244,7 @@ class Authorizer:
             self._sizes.pop((namespace, name), None)
         else:
             rules = self._roles[namespace, name] = parse_rules(found.get("rules"))
-            self._sizes[namespace, name] = sum(map(size, rules))
+            self._sizes[namespace, name] = sum(map(size, rules)), _version(found)
 
     def _replace_cluster_role(self, namespace: str, name: str, found: Obj | None) -> None:
         if found is None:
@@ -262,7 +283,18 @@ def _parse_binding(namespace: str, name: str, found: Obj) -> _Binding:
     role = found.get("roleRef") or {}
     parsed = (_parse_subject(each, namespace) for each in found.get("subjects") or ())
     subjects = tuple(subject for subject in parsed if subject is not None)
-    return _Binding(name, namespace, role.get("kind", ""), role.get("name", ""), subjects)
+    kind, of = role.get("kind", ""), role.get("name", "")
+    return _Binding(name, namespace, kind, of, _version(found), subjects)
+
+
+def _version(found: Obj) -> int:
+    return int((found.get("metadata") or {}).get("resourceVersion") or 0)
+
+
+def _written(row: tuple[int, int, _Binding]) -> tuple[int, str]:
+    """When the binding or its role was written, whichever was later."""
+    _, version, binding = row
+    return max(version, binding.version), binding.name
 
 
 def _parse_subject(found: Obj, binding_namespace: str) -> tuple[Subject, str, str] | None:

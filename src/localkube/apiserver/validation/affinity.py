@@ -12,7 +12,6 @@ from localkube.apiserver.validation.errors import (
     not_supported,
     positive,
     required,
-    too_many,
 )
 from localkube.apiserver.validation.formats import (
     dns_label,
@@ -20,6 +19,7 @@ from localkube.apiserver.validation.formats import (
     label_key,
     label_value,
 )
+from localkube.apiserver.validation.own_limits import excess
 from localkube.apiserver.validation.selectors import (
     NEEDS_VALUES,
     NO_OPERATOR,
@@ -73,19 +73,16 @@ def taints(errors: Errors, listed: Sequence[Obj], path: str) -> None:
         seen.add((key, taint["effect"]))
 
 
-def _is_too_much(errors: Errors, terms: Sequence[Obj], path: str) -> bool:
+def _amount(errors: Errors, terms: Sequence[Obj], path: str) -> None:
     """Kubernetes has no limit. Schedulers compile all of it with each change of the pod."""
     selectors = [term.get(name) for term in terms for name in _SELECTORS]
     for count, most in ((len(terms), _TERMS_MAX), (sum(map(named, selectors)), _NAMED_MAX)):
         if count > most:
-            errors.append(too_many(path, count, most))
-            return True
-    return False
+            errors.append(excess(path, count, most))
 
 
 def spread_constraints(errors: Errors, listed: Sequence[Obj], path: str) -> None:
-    if _is_too_much(errors, listed, path):
-        return
+    _amount(errors, listed, path)
     for place, constraint in enumerate(listed):
         at, key = f"{path}[{place}]", constraint["topologyKey"]
         positive(errors, constraint["maxSkew"], f"{at}.maxSkew")
@@ -207,8 +204,7 @@ def _node_field(errors: Errors, value: Obj, path: str) -> None:
 def _pod_affinity(errors: Errors, value: Obj, path: str) -> None:
     terms = [each["podAffinityTerm"] for each in value.get(_PREFERRED, ())]
     terms += value.get(_REQUIRED, ())
-    if _is_too_much(errors, terms, path):
-        return
+    _amount(errors, terms, path)
     for place, term in enumerate(value.get(_REQUIRED, ())):
         _pod_term(errors, term, f"{path}.{_REQUIRED}[{place}]")
     for place, weighted in enumerate(value.get(_PREFERRED, ())):

@@ -16,6 +16,7 @@ from localkube.apiserver.validation.errors import (
     too_many,
 )
 from localkube.apiserver.validation.formats import dns_1035_label, size
+from localkube.apiserver.validation.own_limits import excess
 
 _SHARED = ("subresources", "schema", "additionalPrinterColumns", "selectableFields")
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -29,8 +30,7 @@ _PATH_STEP = re.compile(r"[.\[\]]|[^.\[\]]+")
 
 def versions(errors: Errors, listed: list[Obj]) -> None:
     if len(listed) > _VERSIONS_MAX:
-        errors.append(too_many("spec.versions", len(listed), _VERSIONS_MAX))
-        return
+        errors.append(excess("spec.versions", len(listed), _VERSIONS_MAX))
     kept = _without_common(listed)
     for place, version in enumerate(kept):
         path, name = f"spec.versions[{place}]", version["name"]

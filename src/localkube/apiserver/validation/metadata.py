@@ -17,7 +17,6 @@ from localkube.apiserver.validation.errors import (
     not_negative,
     required,
     too_long,
-    too_many,
     unchanged,
 )
 from localkube.apiserver.validation.formats import (
@@ -30,6 +29,7 @@ from localkube.apiserver.validation.formats import (
     path_segment_prefix,
     size,
 )
+from localkube.apiserver.validation.own_limits import excess
 
 # Of an object, and of what a selector names. Kubernetes has no limit; but each label is looked at
 # with every change, by every controller.
@@ -129,8 +129,7 @@ def template_meta(errors: Errors, metadata: Obj, path: str) -> None:
 
 def labels(errors: Errors, values: Mapping[str, str], path: str) -> None:
     if len(values) > LABELS_MAX:
-        errors.append(too_many(path, len(values), LABELS_MAX))
-        return
+        errors.append(excess(path, len(values), LABELS_MAX))
     for key, value in values.items():
         for complaint in label_key(key):
             errors.append(invalid(path, key, complaint))

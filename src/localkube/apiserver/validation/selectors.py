@@ -9,10 +9,10 @@ from localkube.apiserver.validation.errors import (
     invalid,
     invalid_each,
     required,
-    too_many,
 )
 from localkube.apiserver.validation.formats import label_key, label_value
 from localkube.apiserver.validation.metadata import LABELS_MAX, labels
+from localkube.apiserver.validation.own_limits import Excess, excess
 
 NEEDS_VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
 NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
@@ -27,8 +27,7 @@ def label_selector(errors: Errors, selector: Obj | None, path: str) -> None:
     expressions = selector.get("matchExpressions", ())
     count = _named(expressions)
     if count > LABELS_MAX:
-        errors.append(too_many(f"{path}.matchExpressions", count, LABELS_MAX))
-        return
+        errors.append(excess(f"{path}.matchExpressions", count, LABELS_MAX))
     for place, requirement in enumerate(expressions):
         label_requirement(errors, requirement, f"{path}.matchExpressions[{place}]")
 
@@ -60,10 +59,10 @@ def label_requirement(errors: Errors, requirement: Obj, path: str) -> None:
 
 
 def is_usable(selector: Obj) -> bool:
-    """Whether the selector can be evaluated at all."""
+    """Whether the selector can be evaluated at all, however much it names."""
     errors: Errors = []
     label_selector(errors, selector, "")
-    return not errors
+    return all(isinstance(error, Excess) for error in errors)
 
 
 def is_empty(selector: Obj) -> bool:

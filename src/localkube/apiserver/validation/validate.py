@@ -23,6 +23,7 @@ from localkube.apiserver.validation.metadata import (
     object_meta_update,
     own_meta,
 )
+from localkube.apiserver.validation.own_limits import ratcheted
 from localkube.apiserver.validation.rules import RULES
 
 
@@ -51,6 +52,11 @@ _DOORS: Mapping[tuple[str, str], Callable[[Obj, Obj], Errors]] = {
 
 
 def validate_update(new: Obj, old: Obj, kind: Kind, subresource: str = "") -> Errors:
+    errors = _update_errors(new, old, kind, subresource)
+    return ratcheted(errors, lambda: _whole_errors(old, kind))
+
+
+def _update_errors(new: Obj, old: Obj, kind: Kind, subresource: str) -> Errors:
     errors = _common_update(new, old, kind)
     door = _DOORS.get((kind.resource, subresource)) if subresource else None
     if door is not None:
@@ -66,6 +72,18 @@ def validate_update(new: Obj, old: Obj, kind: Kind, subresource: str = "") -> Er
 
 
 def validate_status_update(new: Obj, old: Obj, kind: Kind) -> Errors:
+    errors = _status_errors(new, old, kind)
+    return ratcheted(errors, lambda: _whole_errors(old, kind))
+
+
+def _whole_errors(obj: Obj, kind: Kind) -> Errors:
+    """Of all of it, as if it came anew."""
+    errors: Errors = []
+    generic_meta(errors, obj["metadata"], namespaced=kind.namespaced)
+    return errors + validate_create(obj, kind)
+
+
+def _status_errors(new: Obj, old: Obj, kind: Kind) -> Errors:
     errors = _common_update(new, old, kind)
     rules = RULES.get((kind.group, kind.kind))
     if rules is not None and not kind.custom:

@@ -63,3 +63,41 @@ async def test_a_role_of_many_rules_is_compared_aside(watched: Watched) -> None:
     assert (await watched.watched(pod, _TINA))[0] == 404
     other = Heavy("GET", "/api/v1/namespaces/default/secrets/none")
     assert (await watched.watched(other, _TINA))[0] == 403
+
+
+async def _bind(watched: Watched, name: str, rules: list[Obj], user: str) -> None:
+    await watched.make(_ROLES, orjson.dumps({"metadata": {"name": name}, "rules": rules}))
+    subjects: list[Obj] = [{"kind": "User", "name": user}]
+    await watched.make(_BINDINGS, _binding(name, {"kind": "Role", "name": name}, subjects))
+
+
+def _many(count: int) -> list[Obj]:
+    names = [f"n{number}" for number in range(count)]
+    return [{"apiGroups": [""], "resources": ["pods"], "resourceNames": names, "verbs": ["get"]}]
+
+
+async def test_nobody_takes_rights_away_by_binding_more_roles(watched: Watched) -> None:
+    """Of too many values, those that were written last are left out, whatever they are called."""
+    reads: Obj = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
+    await _bind(watched, "z", [reads], "vic")
+    for number in range(3):
+        await _bind(watched, f"a{number}", _many(24_000), "vic")
+    vic = User("vic", (AUTHENTICATED,))
+    pods = Heavy("GET", "/api/v1/namespaces/default/pods")
+    assert (await watched.watched(pods, vic))[0] == 200
+    last = Heavy("GET", "/api/v1/namespaces/default/secrets/none")
+    status, answer = await watched.watched(last, vic)
+    assert status == 403
+    assert b'\\"a2\\" is left out' in answer
+    assert b'\\"z\\" is left out' not in answer
+
+
+async def test_a_role_that_grows_later_is_left_out_before_older_ones(watched: Watched) -> None:
+    await _bind(watched, "a", _many(1), "vic")
+    await _bind(watched, "b", _many(45_000), "vic")
+    reads: Obj = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
+    await _bind(watched, "z", [reads], "vic")
+    grown = orjson.dumps({"metadata": {"name": "a"}, "rules": _many(45_000)})
+    assert (await watched.watched(Heavy("PUT", f"{_ROLES}/a", grown)))[0] == 200
+    pods = Heavy("GET", "/api/v1/namespaces/default/pods")
+    assert (await watched.watched(pods, User("vic", (AUTHENTICATED,))))[0] == 200
