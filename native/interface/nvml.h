@@ -107,6 +107,21 @@ struct event_data {
     unsigned gpu_instance, compute_instance;
 };
 
+struct gpm_support {
+    unsigned version, is_supported;
+};
+struct gpm_metric {
+    unsigned id;
+    int result;
+    double value;
+    const char *short_name, *long_name, *unit;
+};
+struct gpm_metrics {
+    unsigned version, count;
+    struct gpm_sample *first, *second;
+    struct gpm_metric metrics[]; /* newer headers have room for more */
+};
+
 struct ecc_counts {
     unsigned long long l1, l2, device_memory, register_file;
 };
@@ -154,6 +169,8 @@ _Static_assert(sizeof(struct process_v1) == 16, "process_v1");
 _Static_assert(sizeof(struct process_v2) == 24, "process_v2");
 _Static_assert(sizeof(struct process_details) == 24, "process_details");
 _Static_assert(sizeof(struct process_sample) == 32, "process_sample");
+_Static_assert(sizeof(struct gpm_metric) == 40, "gpm_metric");
+_Static_assert(offsetof(struct gpm_metrics, metrics) == 24, "gpm_metrics");
 _Static_assert(sizeof(struct event_data) == 32, "event_data");
 _Static_assert(sizeof(struct field_value) == 40, "field_value");
 _Static_assert(offsetof(struct table_process, name) == 32, "table_process");

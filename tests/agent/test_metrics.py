@@ -83,6 +83,15 @@ def test_on_shared_cards_memory_and_utilisation_are_those_of_the_container() -> 
     assert by_pod(found, "DCGM_FI_PROF_GR_ENGINE_ACTIVE")["0", "p"] == 0.2
 
 
+def test_tensor_cores_have_a_series_only_on_cards_that_tell_of_them() -> None:
+    assert "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" not in {
+        name for name, found in told().items() if found
+    }
+    hopper = replace(reading("GPU-b", W), tensor_percent=35)
+    found = told(NodeReadings("n", 9.0, (reading("GPU-a", P), hopper)))
+    assert by_pod(found, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE") == {("1", "w"): 0.35}
+
+
 def test_what_a_container_was_given_and_does_is_told_in_base_units() -> None:
     found = told()
     mib = 1 << 20

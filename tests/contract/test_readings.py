@@ -46,7 +46,7 @@ def test_readings_are_read_as_they_were_written(
 def test_fields_have_units_and_what_is_unknown_is_left_out() -> None:
     use = ContainerUse("ns", "p", "c", 1, "u", 2, 3, Wall.DRIVER, 4, 5, 6.5, 7, 8.5)
     other = ContainerUse("ns", "p", "", None)
-    card = CardReading("GPU-a", 1, 2, 3, 4, 5, 6, 7, 8, 9, (use, other), 10, 11, 12, 13, 14)
+    card = CardReading("GPU-a", 1, 2, 3, 4, 5, 6, 7, 8, 9, (use, other), 10, 11, 12, 13, 14, 15)
     text = readings_text(NodeReadings("n", 1.5, (card, CardReading("GPU-b"))))
     assert json.loads(text) == {
         "version": 1,
@@ -87,6 +87,7 @@ def test_fields_have_units_and_what_is_unknown_is_left_out() -> None:
                 "energyMillijoules": 12,
                 "encoderPercent": 13,
                 "decoderPercent": 14,
+                "tensorPercent": 15,
             },
             {"uuid": "GPU-b"},
         ],

@@ -13,13 +13,14 @@ import pytest
 from gpupool.core.readings import CardReading
 from gpupool.hardware import nvml_readings
 from gpupool.hardware.driver import NoDriver
+from gpupool.hardware.nvml_gpm import Gpm
 from gpupool.hardware.simdriver import NodeFiles, create_node, inject
 from gpupool.hardware.simdriver_cards import card_profile
 from gpupool.hardware.simdriver_faults import parse_fault
 from gpupool.hardware.simdriver_state import NotBuilt, card_uuid
 from gpupool.hardware.simulated import SimulatedDriver
 
-UNTOLD = {"containers", "energy_mj"}  # by `still`
+UNTOLD = {"containers", "energy_mj", "tensor_percent"}  # by `still`, and by cards before Hopper
 V100 = card_profile("Tesla V100-SXM2-16GB", 16130)
 
 # Takes 300 MiB of card 1 and reads all cards, as often as there are lines.
@@ -211,4 +212,5 @@ def test_nonsense_of_a_driver_is_unknown(monkeypatch: pytest.MonkeyPatch) -> Non
     }
     for name, answer in answers.items():
         monkeypatch.setattr(pynvml, f"nvmlDeviceGet{name}", answer)
-    assert nvml_readings.readings() == (CardReading("GPU-a"),)
+    monkeypatch.setattr(Gpm, "tensor_percent", lambda *_: None)  # test_gpm.py
+    assert nvml_readings.readings(Gpm()) == (CardReading("GPU-a"),)

@@ -118,6 +118,11 @@ _FIELDS = (
         "Ratio of time in which kernels ran. On a shared card: those of the container.",
         lambda seen: None if seen.sm_percent is None else seen.sm_percent / 100,
     ),
+    _Field(
+        "PROF_PIPE_TENSOR_ACTIVE",
+        "Ratio of time in which tensor cores of the card computed.",
+        lambda seen: None if (told := seen.reading.tensor_percent) is None else told / 100,
+    ),
 )
 
 

@@ -69,6 +69,7 @@ class _Card(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     energy_mj: _Millijoules | None = msgspec.field(default=None, name="energyMillijoules")
     encoder_percent: Percent | None = None
     decoder_percent: Percent | None = None
+    tensor_percent: Percent | None = None
 
 
 class _Document(msgspec.Struct, frozen=True, rename="camel"):

@@ -59,6 +59,9 @@ class CardReading:
     energy_mj: int | None = None  # millijoules since the driver was loaded
     encoder_percent: int | None = None
     decoder_percent: int | None = None
+    # In which part of the time since the reading before tensor cores computed. Cards before Hopper
+    # do not tell it.
+    tensor_percent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from gpupool.hardware.driver import (
     Uses,
     Xid,
 )
+from gpupool.hardware.nvml_gpm import Gpm
 from gpupool.hardware.nvml_processes import (
     NOT_LOADED,
     OF_THE_DRIVER,
@@ -94,7 +95,8 @@ class NvmlDriver:
         await self._idle()
         if self._session is None:
             raise NoDriver("no driver was found yet")
-        self._reading = asyncio.create_task(asyncio.to_thread(readings), name="nvml-readings")
+        call = asyncio.to_thread(readings, self._session.gpm)
+        self._reading = asyncio.create_task(call, name="nvml-readings")
         return await _result_of(self._reading)
 
     async def loads(self, since_us: int) -> Loads:
@@ -173,6 +175,7 @@ class _Session:
     def __init__(self, is_of_pod: IsOfPod) -> None:
         pynvml.nvmlInit()
         self._is_of_pod = is_of_pod
+        self.gpm = Gpm()
         self._events: Any = None
         self._watched: dict[int, str] = {}  # address of a card's handle -> its uuid
         self._steady: dict[str, CardLook] = {}  # by uuid: what is asked only every STEADY_S
@@ -227,6 +230,7 @@ class _Session:
         if self._events is not None:
             _or(None, pynvml.nvmlEventSetFree, self._events)
             self._events = None
+        self.gpm.end()
         _or(None, pynvml.nvmlShutdown)
 
     def _watch(self, card: CardLook, handle: Any) -> None:

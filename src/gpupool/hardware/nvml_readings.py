@@ -6,6 +6,7 @@ from typing import Any
 import pynvml
 
 from gpupool.core.readings import CardReading
+from gpupool.hardware.nvml_gpm import Gpm
 from gpupool.hardware.nvml_processes import OF_THE_DRIVER
 
 _MIB = 1 << 20
@@ -17,13 +18,13 @@ _MOST_MEGAHERTZ = 10**5
 _MOST_MILLIJOULES = 2**62
 
 
-def readings() -> tuple[CardReading, ...]:
+def readings(gpm: Gpm) -> tuple[CardReading, ...]:
     """Of the cards that answer, by index. Raises NVMLError if the driver as a whole does not."""
-    found = (_reading(index) for index in range(pynvml.nvmlDeviceGetCount()))
+    found = (_reading(index, gpm) for index in range(pynvml.nvmlDeviceGetCount()))
     return tuple(each for each in found if each is not None)
 
 
-def _reading(index: int) -> CardReading | None:
+def _reading(index: int, gpm: Gpm) -> CardReading | None:
     handle = _ask(pynvml.nvmlDeviceGetHandleByIndex, index)
     uuid = _ask(pynvml.nvmlDeviceGetUUID, handle) if handle is not None else None
     if uuid is None:
@@ -57,6 +58,7 @@ def _reading(index: int) -> CardReading | None:
         ),
         encoder_percent=_codec(pynvml.nvmlDeviceGetEncoderUtilization, handle),
         decoder_percent=_codec(pynvml.nvmlDeviceGetDecoderUtilization, handle),
+        tensor_percent=gpm.tensor_percent(uuid, handle),
     )
 
 

@@ -14,6 +14,7 @@ from gpupool.hardware.simdriver_state import MIB
 _BUCKET_NS = 250_000_000
 _SHOWN_BUCKETS = 4
 _LOW_WORD = 0xFFFFFFFF
+_HOPPER = 9  # as in native/simdriver/nvml/gpm.c
 
 
 def card_reading(card: layout.Card, used_by_programs: int) -> CardReading:
@@ -39,6 +40,7 @@ def card_reading(card: layout.Card, used_by_programs: int) -> CardReading:
         energy_mj=_energy_mj(card),
         encoder_percent=0,
         decoder_percent=0,
+        tensor_percent=percent // 2 if fixed.architecture >= _HOPPER else None,
     )
 
 
