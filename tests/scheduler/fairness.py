@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from gpupool.contract.held_allocation import held_allocation
 from gpupool.contract.names import LABEL_POD_GROUP
@@ -9,6 +10,7 @@ from gpupool.contract.nodes import node_of
 from gpupool.contract.pods import pod_request
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel, reserved_uid
+from gpupool.engine.decide import Placement, decide_on
 from gpupool.engine.gang import GangUnschedulable, decide_gang, size_of
 from gpupool.engine.preempt import NoPreemption, preempt
 from gpupool.engine.preempt_gang import preempt_gang
@@ -86,6 +88,15 @@ def leaving(living: Living) -> set[str]:
     return victims(living) - set(living.state.spared.now(living.now_s))
 
 
+def leaving_for_somebody(living: Living) -> set[str]:
+    """Without victims whose pod does not wait for them any more.
+
+    Those terminate as if somebody had deleted them: perhaps never, so nobody is evicted because
+    they will be gone. Who may evict them counts them as victims of his own.
+    """
+    return leaving(living) & living.state.preemption_claims.leaving()
+
+
 # -- nobody starves ----------------------------------------------------------------------------
 
 
@@ -113,6 +124,7 @@ def _assert_waits_rightly(living: Living, request: PodRequest) -> None:
         return  # enough others are leaving
     claim = living.state.preemption_claims.get(request.uid)
     assert claim is None, f"{request.name} waits for room that will not do"
+    gone = leaving_for_somebody(living)
     later = model_of(world_of(living, gone))
     found = preempt(later, request, living.state.policy, (), _not_to_evict(living, gone))
     assert isinstance(found, NoPreemption), f"{request.name} could preempt, and waits: {found}"
@@ -155,11 +167,13 @@ def _assert_group_waits_rightly(living: Living, members: list[tuple[Group, PodRe
         assert not claimed or len(claimed) >= least, f"room only for {claimed} of {group}"
         return
     assert not claimed, f"group {group.name} waits for room that will not do"
-    smallest = sorted(fitting, key=size_of)[:least]
-    found = preempt_gang(
-        model_of(world_of(living, gone)), smallest, policy, (), _not_to_evict(living, gone)
-    )
-    assert isinstance(found, NoPreemption), f"group {group.name} could preempt, and waits: {found}"
+    gone = leaving_for_somebody(living)
+    smallest = sorted(fitting, key=size_of)
+    highest = sorted(smallest, key=lambda pod: -pod.priority)
+    for chosen in (smallest[:least], highest[:least]):
+        model = model_of(world_of(living, gone))
+        found = preempt_gang(model, chosen, policy, (), _not_to_evict(living, gone))
+        assert isinstance(found, NoPreemption), f"group {group.name} could preempt: {found}"
 
 
 def _not_to_evict(living: Living, gone: set[str]) -> set[str]:
@@ -238,12 +252,14 @@ class Claimants:
                 found[uid] = node
             else:
                 self.void.add((uid, node))
+        parts = {uid for uid in found if len(_mates(living, uid, found)) < _needed(living, uid)}
+        self.void |= {(uid, found.pop(uid)) for uid in parts}
         return found
 
     def assert_kept(self, living: Living, before: dict[str, str], bound: set[str]) -> None:
         """`bound`: uids of pods that had a node before."""
         gone = victims(living)
-        still = {pod["metadata"]["uid"]: pod for pod in pending(living).values()}
+        still = _by_uid(living)
         new = [
             (pod["spec"]["nodeName"], pod_request(pod))
             for pod in living.bound().values()
@@ -252,20 +268,64 @@ class Claimants:
         for uid, node in before.items():
             if uid not in still or _will_fit(living, still[uid], node, gone):
                 continue
-            priority, ours = still[uid]["spec"]["priority"], still[uid]["metadata"]
-            thieves = {
-                pod.uid: pod.name
+            # A group starts with all that it needs or not at all: its room is as safe as that of
+            # its member with the lowest priority.
+            mates, ours = _mates(living, uid, before), still[uid]["metadata"]
+            priority = min(still[each]["spec"]["priority"] for each in mates)
+            takers = [
+                (where, pod)
                 for where, pod in new
-                if where == node and pod.priority <= priority and not _are_of_one_group(pod, ours)
-            }
+                if where in mates.values()
+                and pod.priority <= priority
+                and not _are_of_one_group(pod, ours)
+            ]
+            thieves = [pod.name for where, pod in takers if where == node]
             is_over = living.now_s >= self.until_s[uid][1]
             # Of what pods of higher priority leave it, too little for it, others may take all.
-            had_lost = not _will_fit(
-                living, still[uid], node, {*gone, *thieves}, beside_higher=True
-            )
-            assert is_over or not thieves or had_lost, (
-                f"{list(thieves.values())} took the room of {uid} on {node}"
-            )
+            without = {*gone, *(pod.uid for _, pod in takers)}
+            had_lost = not _with_room(living, {uid: node}, without, priority) or _with_room(
+                living, mates, without, priority
+            ) < _needed(living, uid)
+            assert is_over or not thieves or had_lost, f"{thieves} took the room of {uid} on {node}"
+
+
+def _by_uid(living: Living) -> dict[str, Obj]:
+    return {pod["metadata"]["uid"]: pod for pod in pending(living).values()}
+
+
+def _needed(living: Living, uid: str) -> int:
+    """How many pods start together with this one, or it alone."""
+    group = group_of(_by_uid(living)[uid]["metadata"])
+    return max(1, missing(living, group)) if isinstance(group, Group) else 1
+
+
+def _mates(living: Living, uid: str, rooms: dict[str, str]) -> dict[str, str]:
+    """Those of `rooms` that start together with this pod, which is one of them: uid and node."""
+    waiting = _by_uid(living)
+    if _needed(living, uid) == 1:
+        return {uid: rooms[uid]}
+    ours = waiting[uid]["metadata"]
+    return {
+        each: node
+        for each, node in rooms.items()
+        if each in waiting and _are_of_one_group(pod_request(waiting[each]), ours)
+    }
+
+
+def _with_room(living: Living, rooms: dict[str, str], gone: set[str], priority: int) -> int:
+    """How many of these pods fit on their nodes together, beside what is kept for pods of higher
+    priority than this one.
+    """
+    waiting, policy = _by_uid(living), living.state.policy
+    model = model_of(world_of(living, [*gone, *_kept_up_to(living, priority)]))
+    requests = [(request_of(living, waiting[uid]), node) for uid, node in rooms.items()]
+    placed = 0
+    for request, node in sorted(requests, key=lambda each: size_of(each[0]), reverse=True):
+        found = decide_on(model, request, policy, (node,))
+        if isinstance(found, Placement):
+            model.hold(request, *found)
+            placed += 1
+    return placed
 
 
 def _are_of_one_group(pod: PodRequest, other: Obj) -> bool:
@@ -284,15 +344,12 @@ def _grace_s(living: Living, node: str) -> int:
     )
 
 
-def _will_fit(
-    living: Living, pod: Obj, name: str, gone: set[str], *, beside_higher: bool = False
-) -> bool:
-    """`beside_higher`: room that is kept for pods of higher priority is not free."""
-    node, priority = living.api.nodes.get(name), pod["spec"]["priority"]
-    kept = [
-        held.pod.uid
-        for held in living.state.cluster.holds()
-        if held.reserved and not (beside_higher and held.pod.priority > priority)
-    ]
-    world = world_of(living, [*gone, *kept])
+def _kept_up_to(living: Living, priority: float) -> list[str]:
+    """Uids of the room that is kept for pods of this priority and of lower ones."""
+    holds = living.state.cluster.holds()
+    return [held.pod.uid for held in holds if held.reserved and held.pod.priority <= priority]
+
+
+def _will_fit(living: Living, pod: Obj, name: str, gone: set[str]) -> bool:
+    node, world = living.api.nodes.get(name), world_of(living, [*gone, *_kept_up_to(living, inf)])
     return node is not None and naive.fits(world, request_of(living, pod), node_of(node))

@@ -28,6 +28,11 @@ def add_group(stepped: Stepped, count: int, least: int, units: int = UNITS) -> N
         stepped.api.add_pod(f"m{number}", units, 5, labels=labels)
 
 
+def add_member(stepped: Stepped, name: str, units: int, priority: int, least: int) -> None:
+    labels = {LABEL_POD_GROUP: "g", LABEL_POD_GROUP_MIN: str(least)}
+    stepped.api.add_pod(name, units, priority, labels=labels)
+
+
 def terminating(stepped: Stepped) -> set[str]:
     pods = stepped.api.pods.items()
     return {name for name, pod in pods if "deletionTimestamp" in pod["metadata"]}
@@ -109,3 +114,26 @@ async def test_a_member_gets_its_own_cleared_room_when_the_group_is_incomplete_a
     await stepped.settle()
     await stepped.end(victim)
     assert "third" in await stepped.settle()
+
+
+async def test_the_member_that_may_evict_nobody_gets_the_room_that_is_free() -> None:
+    stepped = with_nodes("n")
+    await stepped.place("low0", UNITS)
+    await stepped.place("low1", UNITS - 1)
+    stepped.api.graceful = True
+    add_member(stepped, "high", 1, priority=5, least=2)
+    add_member(stepped, "low", 1, priority=0, least=2)
+    await stepped.settle()
+    (victim,) = terminating(stepped)
+    await stepped.end(victim)
+    assert {"high", "low"} <= await stepped.settle()
+
+
+async def test_a_group_makes_room_for_the_members_that_may_evict_others() -> None:
+    stepped = await filled("n")
+    add_member(stepped, "small", 1, priority=0, least=1)
+    add_member(stepped, "high", UNITS, priority=5, least=1)
+    await stepped.settle()
+    (victim,) = terminating(stepped)
+    await stepped.end(victim)
+    assert "high" in await stepped.settle()

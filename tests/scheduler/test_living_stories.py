@@ -35,6 +35,7 @@ def member(
 LABELLED: tuple[Action, ...] = tuple(
     ("a_namespace_is_labelled", {"name": "other", "team": team}) for team in ("x", "y")
 )
+SECOND_NODE: Action = ("a_node_changes", {"name": "n", "change": "good"})
 STORIES: dict[str, list[Action]] = {
     "a small pod takes the room of the first victim, whose grace period is long": [
         come(2, units=UNITS, grace_s=600),
@@ -71,7 +72,7 @@ STORIES: dict[str, list[Action]] = {
         LABELLED[1],
     ],
     "the node dies for which a pod is nominated": [
-        ("a_node_changes", {"name": "n", "change": "good"}),
+        SECOND_NODE,
         come(4, units=UNITS),
         come(units=UNITS, priority=10),
         ("a_node_changes", {"name": "m", "change": "unreachable"}),
@@ -155,6 +156,53 @@ STORIES: dict[str, list[Action]] = {
         come(2, units=UNITS),
         member(1, priority=10, spec=DEVICE_CLAIM),
         member(UNITS, UNITS, priority=10),
+    ],
+    "a group loses the room of its member of low priority, and can evict others": [
+        SECOND_NODE,
+        come(3, units=UNITS),
+        member(1, 1, priority=10, least=3),
+        come(units=UNITS - 1),
+        member(1, least=1),
+        come(3, units=1, priority=10),
+    ],
+    "a group loses the room of its member of low priority, and can evict nobody": [
+        come(units=UNITS, priority=10),
+        come(units=UNITS),
+        SECOND_NODE,
+        come(units=UNITS, priority=10),
+        come(units=UNITS - 1, priority=10),
+        member(1, 1, priority=10, least=3),
+        member(1, least=1),
+        come(3, units=1, priority=10),
+    ],
+    "the node of one member dies, and a small pod takes the room of the other": [
+        come(2, units=UNITS),
+        SECOND_NODE,
+        come(units=UNITS, priority=10),
+        come(units=UNITS - 1, priority=10),
+        member(UNITS, 1, priority=10),
+        come(units=1),
+        ("a_node_changes", {"name": "m", "change": "unreachable"}),
+    ],
+    "a group needs the room of a victim whose pod has gone, and may not evict it": [
+        SECOND_NODE,
+        come(3, units=2),
+        come(units=1),
+        member(2, 1, 5, priority=10, least=3),
+        come(3, units=3, priority=10),
+        ("a_pod_goes", {"number": 1}),
+        member(3, least=1),
+        goes(),
+    ],
+    "a pod needs the room of a victim whose pod has gone, and may not evict it": [
+        come(units=UNITS),
+        come(units=UNITS, priority=5),
+        come(units=UNITS, cards=2, priority=10),
+        ("a_pod_goes", {"number": 0}),
+        ("a_pod_goes", {"number": 1}),
+        come(units=UNITS),
+        come(units=UNITS, cards=2, priority=5),
+        goes(),
     ],
     "evictions are refused": [
         come(2, units=UNITS),

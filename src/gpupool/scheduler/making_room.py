@@ -97,20 +97,15 @@ class RoomMaker:
         """
         claims = self.state.preemption_claims
         # Those with claims first, or victims would have left for nothing; then the smallest ones.
-        # Those that can start on no node come last.
         chosen = sorted(
             waiting,
-            key=lambda pod: (
-                bool(pod.request.unsupported or pod.request.waits_for),
-                pod.uid not in claims,
-                size_of(pod.request),
-            ),
+            key=lambda pod: (_can_start_nowhere(pod), pod.uid not in claims, size_of(pod.request)),
         )
         pods = chosen[:least]
         if self._waits_for_victims(pods):
             return None
         lowest = self.state.ledger.lowest_priority()
-        if lowest is None or max(pod.request.priority for pod in pods) <= lowest:
+        if lowest is None or max(pod.request.priority for pod in waiting) <= lowest:
             return None
         cluster, policy = self.state.cluster, self.state.policy
         requests = [pod.request for pod in waiting]
@@ -119,6 +114,11 @@ class RoomMaker:
             pods = [pod for pod in chosen if pod.uid in found][:least]
             soon = self._left_for(pods, [found[pod.uid] for pod in pods])
             return (pods, soon) if soon is not None else None
+        # Small members may have too low a priority to evict anybody.
+        highest = sorted(chosen, key=lambda p: (_can_start_nowhere(p), -p.request.priority))[:least]
+        return self._preempt_for(pods) or (self._preempt_for(highest) if highest != pods else None)
+
+    def _preempt_for(self, pods: list[Pending]) -> tuple[list[Pending], Room] | None:
         room = self._preempt(pods)
         return (pods, room) if isinstance(room, Room) else None
 
@@ -337,3 +337,7 @@ class RoomMaker:
                     trying.release(held.pod.uid)
                     own.append(held)
         return found, own
+
+
+def _can_start_nowhere(pod: Pending) -> bool:
+    return bool(pod.request.unsupported or pod.request.waits_for)
