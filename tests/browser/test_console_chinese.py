@@ -26,7 +26,7 @@ NAMES = frozenset(
     """.split()  # noqa: SIM905  # a list of so many words is read more easily like this
 )
 # What a visitor reads: texts, and what stands in attributes. Code, the content of objects and
-# what is marked as English are not in the language of the page.
+# what is marked as English, or as what was said originally, are not in the language of the page.
 _TEXTS = """(() => {
   const apart = "script, style, pre, code, textarea, noscript, [lang=en], .screen, .log";
   const texts = [];
@@ -36,7 +36,8 @@ _TEXTS = """(() => {
   for (const each of document.querySelectorAll("[title], [placeholder], [aria-label], [alt]"))
     if (!each.closest(apart))
       for (const name of ["title", "placeholder", "aria-label", "alt"])
-        if (each.hasAttribute(name)) texts.push(each.getAttribute(name));
+        if (each.hasAttribute(name) && !(name === "title" && "original" in each.dataset))
+          texts.push(each.getAttribute(name));
   return [document.title, ...texts];
 })()"""
 _COMMAND = re.compile(r"(?:kubectl|gpupool) [ -~]*")

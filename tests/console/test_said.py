@@ -5,10 +5,12 @@ import tomllib
 from collections.abc import Iterator
 from importlib import resources
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.console.said import said, shortly
+from gpupool.console.parts.cells import Text
+from gpupool.console.said import reason_cell, said, said_cell, shortly
 from gpupool.console.words import CHINESE, ENGLISH, translator
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
@@ -132,3 +134,42 @@ def test_whatever_the_engine_says_of_a_waiting_pod_has_words(
     for text in texts_about(found, others, pod):
         words = said(CHINESE_WORDS, text)
         assert not english_left(words), f"{text!r} became {words!r}"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Successfully assigned a/b-0 to n1", "已将 a/b-0 调度到 n1"),
+        ("Scaled up replica set web-5f from 1 to 3", "副本集 web-5f 已从 1 扩容到 3"),
+        (
+            'nodepools.gpupool.io "w" is forbidden: quota nodes-per-cluster is 40: 38 used, 44 '
+            "wanted. Raise it with: gpupool quota set nodes-per-cluster=44",
+            "44",
+        ),
+        (
+            'pods "p" is forbidden: exceeded quota: small, requested: pods=1, used: pods=5, '
+            "limited: pods=5",
+            'pods "p" 被拒绝：超过配额 small：请求 pods=1，已使用 pods=5，上限 pods=5',
+        ),
+        (
+            'admission webhook "pods.gpupool.io" denied the request: '
+            "spec.containers[0].resources.limits[nvidia.com/gpu]: wanted 0 or more, found -1; "
+            "spec.nodeName: wanted none (the scheduler also chooses the card; use nodeSelector or "
+            "affinity), found n1",
+            "亲和性",
+        ),
+    ],
+)
+def test_events_and_refusals_that_are_well_known_are_said_in_chinese(text: str, words: str) -> None:
+    cell = said_cell(CHINESE_WORDS, text)
+    assert words in cell.text
+    assert cell.original == text, "the original stays to be seen"
+    assert said_cell(translator(ENGLISH), text).text == text
+
+
+def test_a_reason_keeps_its_name_beside_the_words() -> None:
+    assert reason_cell(CHINESE_WORDS, "FailedScheduling") == Text(
+        "调度失败", original="FailedScheduling"
+    )
+    assert reason_cell(CHINESE_WORDS, "MadeUpByOthers") == Text("MadeUpByOthers")
+    assert reason_cell(translator(ENGLISH), "FailedScheduling") == Text("FailedScheduling")

@@ -28,11 +28,12 @@ _MOST = 50
 class Complaint:
     words: str
     line: int = 0  # 0: the manifest as a whole
+    about: str = ""  # the object, as it is called before the words
 
 
 class BadManifest(Exception):
     def __init__(self, *complaints: Complaint) -> None:
-        super().__init__("; ".join(each.words for each in complaints))
+        super().__init__("; ".join(_named(each.about, each.words) for each in complaints))
         self.complaints = complaints
 
 
@@ -40,10 +41,10 @@ def complaints_of(shown: str, document: Document, refused: Refused) -> Iterator[
     """`shown`: the object, as it is called before each complaint."""
     named = list(_named_fields(refused))[:_MOST]
     if not named:
-        yield Complaint(f"{shown}: {refused}", line_of(document.problem("").mark))
+        yield Complaint(str(refused), line_of(document.problem("").mark), shown)
     for field, words in named:
         mark = document.key_problem("", *field_path(field)).mark
-        yield Complaint(f"{shown}: {words}", line_of(mark))
+        yield Complaint(words, line_of(mark), shown)
 
 
 def _named_fields(refused: Refused) -> Iterator[tuple[str, str]]:
@@ -71,11 +72,15 @@ def line_of(mark: Mark | None) -> int:
 
 def errors_of(t: Translate, bad: BadManifest) -> dict[str, str]:
     """For a form with an editor: what to say below it, and the lines to mark."""
-    words = [
-        t("line {line}: {words}", line=each.line, words=said(t, each.words))
-        if each.line
-        else said(t, each.words)
-        for each in bad.complaints
-    ]
+    words = [_words(t, each) for each in bad.complaints]
     lines = " ".join(str(each.line) for each in bad.complaints if each.line)
     return {"manifest": "\n".join(words), "lines": lines}
+
+
+def _words(t: Translate, complaint: Complaint) -> str:
+    words = _named(complaint.about, said(t, complaint.words))
+    return t("line {line}: {words}", line=complaint.line, words=words) if complaint.line else words
+
+
+def _named(about: str, words: str) -> str:
+    return f"{about}: {words}" if about else words

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gpupool.console.glossary import HEALTH, ISOLATION, WALLS
-from gpupool.console.said import said, shortly
+from gpupool.console.said import reason_cell, said, said_cell, shortly
 from gpupool.console.static_files import other_modules, static_mark
 from gpupool.console.words import CHINESE, ENGLISH, Translate, word
 from kubeclient.times import seconds_of
@@ -73,6 +73,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     made.globals.update(health=HEALTH, isolation=ISOLATION, walls=WALLS, said=said)
+    made.globals.update(said_cell=said_cell, reason_cell=reason_cell)
     made.globals.update(static=f"/static/{static_mark()}", modules=other_modules())
     made.globals.update(condition_word=condition_word, shortly=shortly)
     made.filters["age"] = age

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 
 from gpupool.console.parts.cells import Text
+from gpupool.console.said_events import REASONS
 from gpupool.console.said_forms import FORMS, INSIDE, LISTS, NUMBERS
 from gpupool.console.words import Translate
 
@@ -18,6 +19,7 @@ _BETWEEN: Mapping[str, re.Pattern[str]] = {
     "reasons": re.compile(r", (?=\d+ )"),
     "names": re.compile(r", "),
     "facts": re.compile(r"; "),
+    "complaints": re.compile(r"; (?=(?:spec|metadata)\b)"),
 }
 _FIELD = re.compile(r"\{(\w+)\}")
 
@@ -39,7 +41,15 @@ def shortly(t: Translate, text: str) -> str:
 def said_cell(t: Translate, text: str) -> Text:
     """The same in a column of a table."""
     words = said(t, text)
-    return Text(words or "–", language="en" if words and words == text else "")
+    if words == text:
+        return Text(words or "–", language="en" if words else "")
+    return Text(words, original=text)
+
+
+def reason_cell(t: Translate, reason: str) -> Text:
+    """The reason of an event. Programs read the name, so it stays to be seen."""
+    words = t(reason) if reason in REASONS else reason
+    return Text(words) if words == reason else Text(words, original=reason)
 
 
 def _said(t: Translate, text: str, forms: tuple[str, ...], deep: int) -> str:

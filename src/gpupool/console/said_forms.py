@@ -6,6 +6,7 @@ text. A text may have one of FORMS again, unless INSIDE says which forms this fi
 
 from collections.abc import Mapping
 
+from gpupool.console.said_events import EVENTS, REFUSALS
 from gpupool.console.words import word
 
 NUMBERS = frozenset(
@@ -13,7 +14,7 @@ NUMBERS = frozenset(
     | {"percent", "unit", "units", "wanted_count"}
 )
 # What stands between their parts.
-LISTS = {"reasons": word(", "), "names": word(", "), "facts": word("; ")}
+LISTS = {"reasons": word(", "), "names": word(", "), "facts": word("; "), "complaints": word("; ")}
 
 _WHOLE_MESSAGES = (
     word("{message} GPUs: {summary}."),
@@ -232,7 +233,7 @@ _OTHERS = (
 )
 
 _OF_CARDS = (*_RESIZES, *_NEXT_STEPS, *_WHOLE_MESSAGES, *_SUMMARIES, *_CARDS, *_HEALTH)
-FORMS = (*_OTHERS, *_MANIFESTS, *_OF_CARDS, *_REASONS)
+FORMS = (*_OTHERS, *_MANIFESTS, *EVENTS, *_OF_CARDS, *_REASONS, *REFUSALS)
 # Of a list: the forms of its parts. None at all: names that others have given.
 INSIDE: Mapping[str, tuple[str, ...]] = {
     "reasons": (*_COUNTED, *_REASONS),
@@ -244,4 +245,5 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
     "name": (),
     "selector": (),
     "command": (),
+    "text": (),
 }

@@ -5,7 +5,7 @@ from gpupool.console.parts.cells import Age, Level, Link, Several, State, Text
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.parts.table import Choice, Column, Table, view
 from gpupool.console.rows.events import EventRow, event_row
-from gpupool.console.said import said_cell
+from gpupool.console.said import reason_cell, said_cell
 from gpupool.console.visit import Visit
 from gpupool.console.words import word
 from kubeclient.resources import EVENTS
@@ -44,7 +44,12 @@ def _table(visit: Visit) -> Table[EventRow]:
         columns=(
             Column("about", t("Object"), about, lambda row: row.about),
             Column("type", t("Type"), state, lambda row: row.kind),
-            Column("reason", t("Reason"), lambda row: Text(row.reason), lambda row: row.reason),
+            Column(
+                "reason",
+                t("Reason"),
+                lambda row: reason_cell(t, row.reason),
+                lambda row: row.reason,
+            ),
             Column("message", t("Message"), lambda row: said_cell(t, row.message)),
             Column(
                 "count",
@@ -60,7 +65,12 @@ def _table(visit: Visit) -> Table[EventRow]:
         choices=(
             Choice("type", t("Type"), lambda row: row.kind, type_of),
             Choice("kind", t("Kind"), lambda row: row.about_kind),
-            Choice("reason", t("Reason"), lambda row: row.reason),
+            Choice(
+                "reason",
+                t("Reason"),
+                lambda row: row.reason,
+                lambda reason: reason_cell(t, reason).text,
+            ),
         ),
         order="-last",
         empty=t("Nothing has happened here lately. Events are kept for an hour."),

@@ -19,6 +19,7 @@ class Text:
     text: str
     title: str = ""
     language: str = ""  # empty: that of the page
+    original: str = ""  # what was said in English, if these are other words for it
     kind: ClassVar[str] = "text"
 
 

@@ -18,6 +18,7 @@ from gpupool.console.words import (
     zh_pools,
     zh_resize,
     zh_said,
+    zh_said_events,
     zh_services,
     zh_workloads,
 )
@@ -35,6 +36,7 @@ ZH: Mapping[str, str] = {
     **zh_past.WORDS,
     **zh_resize.WORDS,
     **zh_said.WORDS,
+    **zh_said_events.WORDS,
     **zh_services.WORDS,
     **zh_events.WORDS,
     **zh_workloads.WORDS,
