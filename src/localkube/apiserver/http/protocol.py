@@ -267,7 +267,7 @@ class HttpConnection(asyncio.Protocol):
             message = handshake.unsupported(request.headers, upgrade.subprotocols)
             self._refuse_upgrade(failure(403, "Forbidden", message), received)
             return
-        websocket = ServerWebSocket(self._outlet, chosen, self._limits)
+        websocket = ServerWebSocket(self._outlet, chosen, self._limits, self._registry.budget)
         self._websocket = websocket
         self._outlet.write(handshake.acceptance(request.headers, chosen))
         self._resume_reading()

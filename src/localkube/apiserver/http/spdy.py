@@ -93,7 +93,8 @@ Frame = SynStream | Data | Reset | Ping
 
 
 class FrameReader:
-    """Gives the frames in what it is fed. Raises SpdyError."""
+    """Gives the frames in what it is fed; None for one that is passed over, so that whoever reads
+    can let others go first. Raises SpdyError."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -101,7 +102,7 @@ class FrameReader:
         # The data frame that is being passed on: its stream, what is missing, whether it is last.
         self._data: tuple[int, int, bool] | None = None
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def feed(self, data: bytes) -> Iterator[Frame | None]:
         self._buffer += data
         while True:
             frame = self._rest_of_data() if self._data is not None else None
@@ -123,9 +124,7 @@ class FrameReader:
                 return
             body = bytes(self._buffer[8 : 8 + length])
             del self._buffer[: 8 + length]
-            control = self._control(first & 0xFFFF, flags, body)
-            if control is not None:
-                yield control
+            yield self._control(first & 0xFFFF, flags, body)
 
     def _rest_of_data(self) -> Data | None:
         assert self._data is not None

@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 
+from kubeclient.turns import Turns
 from localkube.apiserver.http import spdy
 from localkube.apiserver.request import WebSocket
 
@@ -101,14 +102,18 @@ class SpdySession:
 
     async def run(self, opened: Callable[[SpdyStream], bool]) -> None:
         """Until the client leaves. `opened` says whether a new stream is welcome."""
+        turns = Turns()
         try:
             while (message := await self._socket.receive()) is not None:
                 raw = message.encode() if isinstance(message, str) else message
                 for frame in self._reader.feed(raw):
-                    await self._take(frame, opened)
-                # The limit counts all streams together: nothing more is read from the client until
-                # it has room.
-                await self._room.wait()
+                    if frame is not None:
+                        await self._take(frame, opened)
+                    # One message may have millions of frames.
+                    await turns.next()
+                    # The limit counts all streams together: nothing more is read from the client
+                    # until it has room.
+                    await self._room.wait()
         except spdy.SpdyError:
             await self.send(spdy.go_away(self._last_stream, spdy.PROTOCOL_ERROR))
         finally:

@@ -15,7 +15,7 @@ from tests.localkube.apiserver.http.spdy_client import Framer, control
 
 def frames(*parts: bytes) -> list[spdy.Frame]:
     reader = FrameReader()
-    return [frame for part in parts for frame in reader.feed(part)]
+    return [frame for part in parts for frame in reader.feed(part) if frame is not None]
 
 
 def test_the_dictionary_is_the_one_of_the_draft() -> None:

@@ -280,6 +280,7 @@ async def test_pings_that_nobody_reads_the_answers_of_do_not_pile_up() -> None:
     connection.pause_writing()
     before = len(transport.written)
     connection.data_received(b"\x89\x80\x00\x00\x00\x00" * 10_000)
+    await eventually(lambda: not transport.is_reading_paused)
     assert len(transport.written) == before
     connection.resume_writing()
     connection.data_received(b"\x89\x80\x00\x00\x00\x00")
