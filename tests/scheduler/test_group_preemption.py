@@ -137,3 +137,19 @@ async def test_a_group_makes_room_for_the_members_that_may_evict_others() -> Non
     (victim,) = terminating(stepped)
     await stepped.end(victim)
     assert "high" in await stepped.settle()
+
+
+async def test_a_group_evicts_a_pod_as_soon_as_that_has_the_room_that_was_kept_for_it() -> None:
+    stepped = with_nodes("n")
+    await stepped.place("low", UNITS)
+    await stepped.place("top", UNITS - 1, priority=10)
+    stepped.api.graceful = True
+    stepped.api.add_pod("mid", UNITS, 5)
+    await stepped.settle()
+    # Its member of low priority may not take what is kept for a pod of higher priority.
+    add_member(stepped, "small", 1, priority=0, least=2)
+    add_member(stepped, "high", UNITS, priority=10, least=2)
+    await stepped.settle()
+    assert terminating(stepped) == {"low"}
+    await stepped.end("low")
+    assert terminating(stepped) == {"mid"}

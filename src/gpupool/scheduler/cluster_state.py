@@ -318,7 +318,8 @@ class ClusterState:
         claim = self.preemption_claims.get(pod.uid)
         self.preemption_claims.suspend(pod.uid)
         dropped = self.kept_room.placed(pod, self.policy)
-        if dropped or (claim is not None and claim.placement.node != node):
+        # A claim ends: it may have kept other room, and nobody could evict it, but this pod.
+        if dropped or claim is not None:
             self.wake()
         else:
             self.queue.wake_dependent()
