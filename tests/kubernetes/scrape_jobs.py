@@ -12,16 +12,37 @@ from testbed.installation import CHART, NAMESPACE
 from tests.e2e.kubectl import Kubectl
 from tests.kubernetes.chart import helm
 
+_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _META = "__meta_kubernetes_pod_"
 _PAGE = Path(__file__).parent.parent.parent / "docs" / "metrics.md"
 
 
-def documented_job() -> Obj:
+def documented_text() -> str:
     """The scrape configuration of docs/metrics.md."""
     text = _PAGE.read_text(encoding="utf-8").partition("## How to scrape")[2]
     (block,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    (job,) = yaml.safe_load(block)["scrape_configs"]
+    return str(block)
+
+
+def documented_job() -> Obj:
+    (job,) = yaml.safe_load(documented_text())["scrape_configs"]
     return {**job, "job_name": "documented"}
+
+
+def as_in_a_pod(kubernetes: Kubernetes, folder: Path, token: str) -> list[str]:
+    """What goes before a command, so that it finds the API server and its token where every pod
+    does. It has the files in a mount namespace of its own."""
+    folder.mkdir()
+    (folder / "token").write_text(token)
+    (folder / "namespace").write_text("monitoring")
+    (folder / "ca.crt").write_bytes(kubernetes.plane.ca_file.read_bytes())
+    host, _, port = kubernetes.plane.url.removeprefix("https://").partition(":")
+    script = f"""
+mount -t tmpfs none /run && mkdir -p {_ACCOUNT} && cp {folder}/* {_ACCOUNT} || exit 1
+export KUBERNETES_SERVICE_HOST={host} KUBERNETES_SERVICE_PORT={port}
+exec "$@"
+"""
+    return ["unshare", "--mount", "sh", "-c", script, "sh"]
 
 
 def monitor_jobs(kubernetes: Kubernetes) -> Iterator[Obj]:
