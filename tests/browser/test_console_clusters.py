@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from gpupool.testing import Cluster
-from kubeclient.objects import Obj
 from tests.browser.chromium import OpenBrowser
 from tests.browser.console_pages import Visitor, running_console, signed_in
 from tests.e2e.api import call
 from tests.e2e.kubectl import Kubectl, eventually
+from tests.e2e.objects import container, deployment, template
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.timeout(900)]
 
@@ -231,20 +231,6 @@ async def test_a_pool_with_the_fields_of_the_document_is_made_and_grows(
     eventually(lambda: call(cluster, "GET", POOL)[0] == 404, within_s=120)
 
 
-def deployment(name: str) -> Obj:
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "c", "image": "pause"}]},
-            },
-        },
-    }
-
-
 @pytest.mark.parametrize("language", ["zh-CN", "en"])
 async def test_a_node_is_drained_and_the_page_tells_what_holds_it_back(
     cluster: Cluster, address: str, open_browser: OpenBrowser, language: str
@@ -254,7 +240,12 @@ async def test_a_node_is_drained_and_the_page_tells_what_holds_it_back(
         "metadata": {"name": "keep"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
     }
-    assert call(cluster, "POST", APPS, deployment("web"))[0] == 201
+    assert (
+        call(cluster, "POST", APPS, deployment("web", template=template(container("c", "pause"))))[
+            0
+        ]
+        == 201
+    )
     assert call(cluster, "POST", BUDGETS, budget)[0] == 201
     eventually(
         lambda: call(cluster, "GET", f"{BUDGETS}/keep")[1].get("status", {}).get("currentHealthy"),

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from gpupool.testing import Cluster
-from kubeclient.objects import Obj
 from tests.browser.chromium import OpenBrowser
 from tests.browser.console_pages import signed_in
 from tests.e2e.api import call
 from tests.e2e.kubectl import eventually
+from tests.e2e.objects import container, deployment, template
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -21,30 +21,15 @@ WORDS = {
 }
 
 
-def deployment(name: str, **pod: Obj) -> Obj:
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "c", "image": "pause"}], **pod},
-            },
-        },
-    }
-
-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with Cluster(pools=[{"name": "plain", "instanceType": "ecs.g6.large", "count": 1}]) as running:
         yield running
 
 
-def pod_of(cluster: Cluster, app: str) -> str:
-    path = f"{PODS}?labelSelector=app%3D{app}"
-    eventually(lambda: bool(call(cluster, "GET", path)[1]["items"]), within_s=120)
-    name: str = call(cluster, "GET", path)[1]["items"][0]["metadata"]["name"]
+def pod_of(cluster: Cluster) -> str:
+    eventually(lambda: bool(call(cluster, "GET", PODS)[1]["items"]), within_s=120)
+    name: str = call(cluster, "GET", PODS)[1]["items"][0]["metadata"]["name"]
     return name
 
 
@@ -53,8 +38,9 @@ async def test_a_pod_without_a_node_offers_neither_logs_nor_a_terminal(
     cluster: Cluster, address: str, open_browser: OpenBrowser, language: str
 ) -> None:
     logs, terminal, why = WORDS[language]
-    call(cluster, "POST", APPS, deployment("waits", nodeSelector={"no": "such"}))
-    name = pod_of(cluster, "waits")
+    nowhere = template(container("c", "pause"), nodeSelector={"no": "such"})
+    call(cluster, "POST", APPS, deployment("waits", template=nowhere))
+    name = pod_of(cluster)
     async with signed_in(open_browser, address) as visitor:
         await visitor.speaks(language)
         await visitor.goes_to(f"/pods/default/{name}")

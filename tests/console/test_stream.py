@@ -2,10 +2,13 @@
 
 import asyncio
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
+from gpupool.console.server import Console
 from gpupool.console.stream import _has_changed, follow
 
 
@@ -68,3 +71,19 @@ async def test_a_page_that_was_left_at_once_is_no_mistake_of_the_console(
     anything = cast("Any", None)
     answer = await follow(anything, anything, anything, lambda: 0.0)
     assert not answer.prepared
+
+
+async def test_a_log_that_was_left_before_it_began_is_no_mistake_of_the_console(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def is_gone(_: web.Request) -> web.StreamResponse:
+        raise ConnectionResetError
+
+    transport = Mock()
+    transport.is_closing.return_value = True
+    left = make_mocked_request("GET", "/pods/a/b/logs/text", transport=transport)
+    assert (await Console._answered(cast("Any", None), left, is_gone)).status == 200
+    assert not caplog.records
+    transport.is_closing.return_value = False
+    assert (await Console._answered(cast("Any", None), left, is_gone)).status == 500
+    assert caplog.records, "a server that it asks has broken off: somebody has to know"

@@ -7,10 +7,11 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from gpupool.contract.names import RESOURCE_GPU_MEM
 from gpupool.hardware.simdriver import create_node
@@ -28,9 +29,9 @@ NODE = "127.0.0.2"
 DAEMON_SET = "gpushare-device-plugin-ds"
 
 
-@contextmanager
-def one_node() -> Iterator[Kubernetes]:
-    """With one V100, and the image of gpupool."""
+@pytest.fixture(scope="module")
+def one_node(able: None) -> Iterator[Kubernetes]:
+    """With one V100, and the image of gpupool. Whoever wants it says: kubernetes = one_node"""
     images = partial(write_gpu_images, with_gpupool=True)
     with Kubernetes(nodes=1, images=images) as running:
         for node in running.nodes:

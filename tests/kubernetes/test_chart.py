@@ -1,7 +1,6 @@
 """The chart of deploy/ on a real Kubernetes: gpupool as pods, from its installation to its end."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,10 +24,7 @@ from tests.kubernetes.pods import gpu_pod
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(scope="module")
-def kubernetes(able: None) -> Iterator[Kubernetes]:
-    with one_node() as running:
-        yield running
+kubernetes = one_node
 
 
 @pytest.fixture(scope="module")

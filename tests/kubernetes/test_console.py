@@ -87,10 +87,7 @@ class Visitor:
         return get(self.port, f"/clusters/cluster/{path}", self.cookie, form=form)[:2]
 
 
-@pytest.fixture(scope="module")
-def kubernetes(able: None) -> Iterator[Kubernetes]:
-    with one_node() as running:
-        yield running
+kubernetes = one_node
 
 
 @pytest.fixture(scope="module")

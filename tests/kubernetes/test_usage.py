@@ -10,7 +10,6 @@ import shutil
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +67,7 @@ PLACE = {"worker": "research", "sleeper": "sales"}  # their namespaces
 TAKES = {"worker": ("1000", "works"), "sleeper": ("500", "sleeps")}
 
 
-@pytest.fixture(scope="module")
-def kubernetes(able: None) -> Iterator[Kubernetes]:
-    with one_node() as running:
-        yield running
+kubernetes = one_node
 
 
 @pytest.fixture(scope="module")

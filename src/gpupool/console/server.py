@@ -118,7 +118,9 @@ class Console:
                 return await self._signed_out(request)
             title = word("The API server did not answer as expected")
             return _said(request, 502, title, str(error), has_others=self._own is not None)
-        except Exception:
+        except Exception as error:
+            if isinstance(error, ConnectionResetError) and _has_left(request):
+                return web.Response()  # nobody reads it
             log.exception("page failed", extra={"path": request.path})
             title = word("The console made a mistake")
             return _said(request, 500, title, request.path)
@@ -301,6 +303,10 @@ def _preferred(request: web.Request) -> web.StreamResponse | None:
             answer.set_cookie(f"gpupool-{name}", chosen, max_age=_YEAR_S, samesite="Strict")
             return answer
     return None
+
+
+def _has_left(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()
 
 
 def _said(

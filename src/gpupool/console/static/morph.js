@@ -17,6 +17,11 @@ function morphChildren(old, fresh) {
   for (const child of old.children) if (child.id) known.set(child.id, child);
   let next = old.firstChild;
   for (const wanted of [...fresh.childNodes]) {
+    // Blanks at the beginning are lost in parsing: all that follows would seem to be at another place.
+    while (isBlank(next) && wanted.nodeType === Node.ELEMENT_NODE) {
+      next = next.nextSibling;
+      (next?.previousSibling ?? old.lastChild).remove();
+    }
     const match = findMatch(next, wanted, known);
     if (!match) {
       old.insertBefore(document.importNode(wanted, true), next);
@@ -31,6 +36,10 @@ function morphChildren(old, fresh) {
     next = next.nextSibling;
     gone.remove();
   }
+}
+
+function isBlank(node) {
+  return node?.nodeType === Node.TEXT_NODE && !node.data.trim();
 }
 
 function findMatch(next, wanted, known) {
