@@ -1,6 +1,6 @@
 """What must hold when the scheduler has come to rest, judged by the API and by the naive rules."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -23,7 +23,6 @@ from tests.engine import naive
 from tests.scheduler.living import Living
 from tests.scheduler.model_api import UNITS
 
-_TOLD_S = 60.0  # a nomination is noticed here this much later at most
 OURS = ("gpupool-scheduler",)
 
 
@@ -116,18 +115,24 @@ def assert_nobody_starves(living: Living) -> None:
 
 
 def _assert_waits_rightly(living: Living, request: PodRequest) -> None:
-    own = reserved_uid(request.uid)
-    world = world_of(living, [own])
+    open_room = _open_to(living, [request])
+    world = world_of(living, open_room)
     assert not fits_somewhere(world, request), f"{request.name} fits, and waits"
     gone = leaving(living)
-    if fits_somewhere(world_of(living, [own, *gone]), request):
+    if fits_somewhere(world_of(living, [*open_room, *gone]), request):
         return  # enough others are leaving
     claim = living.state.preemption_claims.get(request.uid)
     assert claim is None, f"{request.name} waits for room that will not do"
     gone = leaving_for_somebody(living)
-    later = model_of(world_of(living, gone))
+    later = model_of(world_of(living, [*open_room, *gone]))
     found = preempt(later, request, living.state.policy, (), _not_to_evict(living, gone))
     assert isinstance(found, NoPreemption), f"{request.name} could preempt, and waits: {found}"
+
+
+def _open_to(living: Living, requests: Sequence[PodRequest]) -> list[str]:
+    """Room that is kept for these pods, or for less important ones that have waited for long."""
+    lower = living.state.kept_room.below(min(each.priority for each in requests))
+    return [reserved_uid(uid) for uid in (*(each.uid for each in requests), *lower)]
 
 
 def missing(living: Living, group: Group) -> int:
@@ -154,15 +159,15 @@ def _assert_group_waits_rightly(living: Living, members: list[tuple[Group, PodRe
     least = missing(living, group)
     if len(requests) < least:
         return
-    own = [reserved_uid(request.uid) for request in requests]
+    open_room = _open_to(living, requests)
     fitting = [each for each in requests if not each.unsupported and not each.waits_for]
     if len(fitting) < least:
         return
     policy, gone = living.state.policy, leaving(living)
-    now = decide_gang(model_of(world_of(living, own)), fitting, policy, least)
+    now = decide_gang(model_of(world_of(living, open_room)), fitting, policy, least)
     assert isinstance(now, GangUnschedulable), f"group {group.name} fits, and waits"
     claimed = [each.name for each in requests if each.uid in living.state.preemption_claims]
-    later = decide_gang(model_of(world_of(living, [*own, *gone])), fitting, policy, least)
+    later = decide_gang(model_of(world_of(living, [*open_room, *gone])), fitting, policy, least)
     if not isinstance(later, GangUnschedulable):  # enough others are leaving
         assert not claimed or len(claimed) >= least, f"room only for {claimed} of {group}"
         return
@@ -171,7 +176,7 @@ def _assert_group_waits_rightly(living: Living, members: list[tuple[Group, PodRe
     smallest = sorted(fitting, key=size_of)
     highest = sorted(smallest, key=lambda pod: -pod.priority)
     for chosen in (smallest[:least], highest[:least]):
-        model = model_of(world_of(living, gone))
+        model = model_of(world_of(living, [*open_room, *gone]))
         found = preempt_gang(model, chosen, policy, (), _not_to_evict(living, gone))
         assert isinstance(found, NoPreemption), f"group {group.name} could preempt: {found}"
 
@@ -233,6 +238,7 @@ def assert_nothing_is_left(living: Living) -> None:
 class Claimants:
     """Pods for which room is being cleared. It must stay theirs while nothing else changes."""
 
+    told_s: float = 60.0  # a nomination is noticed here this much later at most
     until_s: dict[str, tuple[str, float]] = field(default_factory=dict)  # by uid: node and time
     void: set[tuple[str, str]] = field(default_factory=set)  # uid and node: it was not theirs once
 
@@ -246,7 +252,7 @@ class Claimants:
             if self.until_s.get(uid, ("", 0.0))[0] != node:
                 self.until_s[uid] = (
                     node,
-                    living.now_s + SLACK_S - _TOLD_S + _grace_s(living, node),
+                    living.now_s + SLACK_S - self.told_s + _grace_s(living, node),
                 )
             if (uid, node) not in self.void and _will_fit(living, pod, node, gone):
                 found[uid] = node

@@ -250,6 +250,39 @@ async def test_a_preemption_takes_the_place_of_kept_room() -> None:
     assert not world.state.cluster.reserved
 
 
+NEVER = {"preemptionPolicy": "Never"}
+
+
+async def test_nobody_is_evicted_for_room_that_another_gets() -> None:
+    """Room is kept for a pod that may not preempt. One that may goes first: it has evicted."""
+    world = a_world()
+    world.api.graceful = True
+    await world.place("x", UNITS)
+    world.api.add_pod("patient", UNITS, 100, NEVER)
+    await world.settle()
+    await wait(world)
+    assert len(world.state.kept_room) == 1
+    await world.try_in_vain("urgent", UNITS, 100)
+    assert "deletionTimestamp" in world.api.pods["x"]["metadata"]
+    await world.end("x")
+    assert node_of(world, "urgent")
+    await wait(world)
+    await world.end("urgent")
+    assert node_of(world, "patient")
+
+
+async def test_room_that_is_being_cleared_for_another_is_not_kept() -> None:
+    world = a_world()
+    world.api.graceful = True
+    await world.place("x", UNITS)
+    await world.try_in_vain("urgent", UNITS, 100)
+    world.api.add_pod("patient", UNITS, 100, NEVER)
+    await world.settle()
+    await wait(world)
+    await world.end("x")
+    assert node_of(world, "urgent")
+
+
 async def test_a_node_that_goes_takes_the_room_with_it() -> None:
     world = a_world()
     await fill(world, "x", "y")

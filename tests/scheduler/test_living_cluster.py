@@ -5,7 +5,7 @@ more after the time of the longest backoff: before parked pods are tried again a
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -61,6 +61,8 @@ TEMPLATES = st.builds(
 
 
 class Machine:
+    backoffs = 4  # that pass after each change
+
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.living = Living()
@@ -96,7 +98,7 @@ class Machine:
         self.run(living.rest())
         assert living.work.tries == 0, "there was something left to do"
         living.end_reservations()
-        for _ in range(4):
+        for _ in range(self.backoffs):
             living.now_s += LONGEST_BACK_OFF_S + 1
             self.run(living.rest())
             fairness.assert_work_is_bounded(living)
@@ -324,8 +326,8 @@ ACTIONS = st.sampled_from((*ARGUMENTS, *GROW[:2], *GROW[:2], "a_node_changes")).
 )
 
 
-def play(both: bool, actions: list[Action]) -> None:
-    machine = Machine()
+def play(both: bool, actions: list[Action], kind: Callable[[], Machine] = Machine) -> None:
+    machine = kind()
     try:
         machine.begin(both)
         for name, arguments in actions:

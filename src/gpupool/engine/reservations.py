@@ -15,7 +15,7 @@ from room that is not kept for another, and from pods that end by themselves.
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -91,8 +91,12 @@ class Patience:
 
 
 class Reservations:
-    def __init__(self, cluster: ClusterModel) -> None:
+    def __init__(
+        self, cluster: ClusterModel, spoken_for: Callable[[], Collection[str]] = tuple
+    ) -> None:
+        """`spoken_for`: uids of pods that leave for somebody else."""
         self._cluster = cluster
+        self._spoken_for = spoken_for
         self._made: dict[Hashable, Reservation] = {}
         self._seat_of: dict[str, tuple[Hashable, int]] = {}  # by uid of a pod that leaves for it
         self._hopeless: dict[Hashable, int] = {}  # fits on no empty node, as of this change
@@ -177,8 +181,8 @@ class Reservations:
     def _room(
         self, waiting: Waiting, policy: Policy, ends: Ends, now_s: float
     ) -> FutureRoom | None:
-        search = Search(self._cluster, policy, ends, now_s, frozenset(self._seat_of))
-        return future_room(search, waiting.pods)
+        spoken_for = frozenset(self._seat_of).union(self._spoken_for())
+        return future_room(Search(self._cluster, policy, ends, now_s, spoken_for), waiting.pods)
 
     def _could_fit(self, waiting: Waiting, policy: Policy, ends: Ends, now_s: float) -> bool:
         with self.ignored():

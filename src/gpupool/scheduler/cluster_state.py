@@ -49,7 +49,7 @@ class ClusterState:
         self.groups = Groups()
         self.preemption_claims = PreemptionClaims(self.cluster)
         self.spared = Spared()
-        self.kept_room = KeptRoom(self.cluster, clock)
+        self.kept_room = KeptRoom(self.cluster, clock, victims=self.preemption_claims.leaving)
         self.resizing = Resizing(changed)
         self.findings = Findings(changed)
         self.is_first_read = False  # set while all objects are read for the first time

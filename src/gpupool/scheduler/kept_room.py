@@ -37,12 +37,16 @@ class KeptRoom:
         cluster: ClusterModel,
         clock: Callable[[], float],
         now: Callable[[], float] = time.time,
+        victims: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        """`clock` is monotonic; `now` is the time of day, in which the API speaks."""
+        """`clock` is monotonic; `now` is the time of day, in which the API speaks.
+
+        `victims`: uids of pods that were evicted for others, which get their room.
+        """
         self._cluster = cluster
         self._clock = clock
         self._now = now
-        self._reservations = Reservations(cluster)
+        self._reservations = Reservations(cluster, victims)
         self._patience = Patience()
         self._run_times = RunTimes()
         self._began_s: dict[str, tuple[Hashable, float]] = {}  # kind, and when it got its node
@@ -114,6 +118,14 @@ class KeptRoom:
             for kept in self._reservations.all()
             if kept.waiting.priority < priority
             for seat in kept.seats
+        ]
+
+    def waiting_for(self, leaving: Collection[str]) -> list[str]:
+        """Pods whose kept room is that of pods which now leave for others; one of each group."""
+        return [
+            kept.waiting.pods[0].uid
+            for kept in self._reservations.all()
+            if any(not seat.leaving.isdisjoint(leaving) for seat in kept.seats)
         ]
 
     def usable_until_then(self, pod: PodRequest) -> list[str]:

@@ -265,6 +265,9 @@ class RoomMaker:
             left -= {held.pod.uid for held in here}
             claims.wait_for(pod.uid, here, now_s)
         claims.join([pod.uid for pod in pods])
+        # Who waits for pods to end by themselves does not get what others evict them for.
+        for uid in self.state.kept_room.waiting_for(claims.leaving()):
+            self.state.drop_kept_room(uid)
         evicted = [held for own in victims for held in own]
         if evicted:
             self.metrics.preemptions.inc()
