@@ -33,6 +33,9 @@ from kubeclient.kubeletapi.framing import Headers, Messages
 _WINDOW_BYTES = 1024 * 1024
 _MOST_STREAMS = 100
 _MOST_HEADER_BYTES = 16 * 1024
+# Messages wait for room in the socket. Answers to the other side's frames cannot, so a peer that
+# asks and does not read is cut off.
+_MOST_UNSENT_BYTES = 4 * 1024 * 1024
 
 Opened = Callable[["Stream"], None]
 
@@ -190,6 +193,9 @@ class Connection(asyncio.Protocol):
         data = self._h2.data_to_send()
         if data and self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
+            if self._transport.get_write_buffer_size() > _MOST_UNSENT_BYTES:
+                self.is_over = True
+                self._transport.abort()
 
 
 class Stream:

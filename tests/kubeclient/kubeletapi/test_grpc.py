@@ -9,6 +9,7 @@ from typing import TypeAlias
 import grpc
 import pytest
 
+from kubeclient.kubeletapi import http2
 from kubeclient.kubeletapi.calling import channel_to
 from kubeclient.kubeletapi.errors import Refusal, RpcFailed
 from kubeclient.kubeletapi.messages import HEALTHY, Device, ListAndWatchResponse, RegisterRequest
@@ -24,6 +25,8 @@ from kubeclient.wire import encode
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+PING = b"\0\0\x08\6\0\0\0\0\0" + b"gpupool!"
 WORDS = "100 % größer\nals 世界"
 
 
@@ -158,6 +161,28 @@ async def test_a_peer_that_speaks_no_http2_is_cut_off_and_others_are_served(
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
         writer.write(said)
         await asyncio.wait_for(reader.read(), 20)  # up to the end of the connection
+        writer.close()
+        await _register(tmp_path / "s", b"")
+    assert len(seen) == 1
+
+
+async def _ping(writer: asyncio.StreamWriter, times: int) -> None:
+    for _ in range(times // 100):
+        writer.write(PING * 100)
+        await writer.drain()
+
+
+async def test_a_peer_that_asks_for_ever_and_reads_nothing_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every PING must be answered: what is not read would pile up."""
+    monkeypatch.setattr(http2, "_MOST_UNSENT_BYTES", 100_000)
+    async with _registration(tmp_path / "s") as seen:
+        _, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(PREFACE + SETTINGS)
+        with pytest.raises(ConnectionError):
+            await _ping(writer, 200_000)
         writer.close()
         await _register(tmp_path / "s", b"")
     assert len(seen) == 1
