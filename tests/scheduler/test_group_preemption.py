@@ -153,3 +153,35 @@ async def test_a_group_evicts_a_pod_as_soon_as_that_has_the_room_that_was_kept_f
     assert terminating(stepped) == {"low"}
     await stepped.end("low")
     assert terminating(stepped) == {"mid"}
+
+
+async def test_of_equal_members_the_one_of_higher_priority_starts() -> None:
+    """Or it would evict the other at once."""
+    stepped = with_nodes("n")
+    await stepped.place("low", UNITS)
+    await stepped.place("top", UNITS, priority=10)
+    stepped.api.graceful = True
+    add_member(stepped, "old", UNITS, priority=0, least=1)
+    add_member(stepped, "high", UNITS, priority=5, least=1)
+    await stepped.settle()
+    await stepped.end("low")
+    assert "high" in await stepped.settle()
+    assert not terminating(stepped)
+
+
+async def test_a_group_that_needs_more_members_than_before_keeps_no_room_for_a_part() -> None:
+    stepped = with_nodes("n")
+    add_member(stepped, "first", 1, priority=5, least=1)
+    await stepped.settle()
+    await stepped.place("low", UNITS)
+    stepped.api.graceful = True
+    for name in ("second", "third"):
+        add_member(stepped, name, UNITS, priority=5, least=2)
+    await stepped.settle()
+    assert terminating(stepped) == {"low"}
+    stepped.api.terminate_pod("first")  # somebody deletes it: now both others must start at once
+    await stepped.settle()
+    assert not list(stepped.state.preemption_claims)
+    await stepped.end("first")
+    await stepped.end("low")
+    assert {"second", "third"} <= await stepped.settle()

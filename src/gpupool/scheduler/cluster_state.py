@@ -177,7 +177,7 @@ class ClusterState:
 
     def _in_group(self, uid: str, group: Group | None, standing: Standing | None) -> None:
         self.groups.put(uid, group, standing)
-        for key in self.groups.take_closer():
+        for key in self.groups.take_changed():
             self.queue.retry(self.groups.waiting(key))
             self._changed()
 

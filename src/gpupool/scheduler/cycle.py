@@ -127,15 +127,15 @@ class Cycle:
         missing = self.state.groups.missing(group)
         if missing <= 0:  # a member beyond the minimum is scheduled like a pod without a group
             return self._try_alone(pod, began_s)
-        # Sorted by age. A member that backs off after an error does not come back earlier because
-        # of the others.
+        # A member that backs off after an error does not come back earlier because of the others.
         queue, pending = self.state.queue, self.state.pending
         waiting = [
             pending[uid]
             for uid in self.state.groups.waiting(group.key)
             if not queue.is_backing_off(uid)
         ]
-        waiting.sort(key=lambda pod: (pod.created, pod.uid))
+        # Members of equal size start in this order; one of higher priority could evict the others.
+        waiting.sort(key=lambda pod: (-pod.request.priority, pod.created, pod.uid))
         if len(waiting) < missing:
             return self._park_group(group, waiting, self._too_few(group), began_s)
         answer = self.room.decide_group(waiting, missing)

@@ -115,7 +115,7 @@ class Groups:
     def __init__(self) -> None:
         self._members: dict[Key, _Members] = {}
         self._key: dict[str, Key] = {}  # of each member
-        self._closer: set[Key] = set()
+        self._changed: set[Key] = set()
 
     def put(self, uid: str, group: Group | None, standing: Standing | None) -> None:
         """What the pod is to its group from now on, by what the API shows; None: nothing."""
@@ -128,11 +128,13 @@ class Groups:
             self._drop(uid, known)
         if group and standing:
             self._add(uid, group, standing)
-        self._closer |= {each for each in before if self._missing(each) < before[each]}
+        self._changed |= {each for each in before if self._missing(each) != before[each]}
 
-    def take_closer(self) -> set[Key]:
-        """Groups that need fewer members than before: these may be able to start now."""
-        taken, self._closer = self._closer, set()
+    def take_changed(self) -> set[Key]:
+        """Groups that need fewer members than before, and may be able to start now, or more: the
+        room that others leave for them is too little.
+        """
+        taken, self._changed = self._changed, set()
         return taken
 
     def decided(self, uid: str, standing: Standing) -> None:
