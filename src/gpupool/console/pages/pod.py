@@ -15,6 +15,7 @@ from gpupool.console.pages.resize import RESIZE, resize_action
 from gpupool.console.parts.page import Page, Shown
 from gpupool.console.past import past_of_pod
 from gpupool.console.rights import Denied, Right
+from gpupool.console.rows.environment import environments
 from gpupool.console.rows.pods import PodRow, pod_row
 from gpupool.console.said import said, shortly
 from gpupool.console.visit import Visit
@@ -71,6 +72,7 @@ async def _show(visit: Visit) -> Shown:
             "used": _used(row, read),
             "past": await past_of_pod(visit, row, ("pods", namespace, name)),
             "events": await events_of(visit, "Pod", name, namespace),
+            "environments": environments(pod),
             "yaml": yaml_of(pod),
         },
     )

@@ -48,4 +48,5 @@ WORDS = {
     "Because": "原因",
     "No pod waits.": "没有容器组在等待。",
     "No pod waits. All that was submitted has a node.": "没有容器组在等待，所有容器组都已调度。",
+    "… and {count} more; the YAML has them all.": "…还有 {count} 个，见 YAML。",
 }
