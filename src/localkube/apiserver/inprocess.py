@@ -7,9 +7,12 @@ code gets the HTTPS transport instead.
 from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import urlencode
 
-from kubeclient.errors import refusal
+from kubeclient.errors import NoAnswer, refusal
 from kubeclient.turns import Turns
+from localkube.apiserver.http.bodies import end
 from localkube.apiserver.request import Answer, Handler, Reply, Request, Stream, User
+
+_MOST_BYTES = 64 * 1024 * 1024
 
 
 class InProcess:
@@ -32,8 +35,10 @@ class InProcess:
         body: bytes,
     ) -> tuple[int, bytes]:
         reply = await self._send(method, path, query, headers, body)
-        assert isinstance(reply, Answer), f"{method} {path} gave a stream"
-        return reply.status, _whole(reply)
+        if isinstance(reply, Answer):
+            return reply.status, _whole(reply)
+        assert isinstance(reply, Stream), f"{method} {path} gave no answer"
+        return reply.status, await _gathered(reply, f"{method} {path}")
 
     async def stream(
         self, path: str, *, query: Mapping[str, str], headers: Mapping[str, str]
@@ -66,6 +71,21 @@ class InProcess:
         # other, would keep all others of the loop waiting.
         await self._turns.next()
         return await self._handle(request)
+
+
+async def _gathered(stream: Stream, what: str) -> bytes:
+    """A large answer of another API server. Raises NoAnswer."""
+    body = bytearray()
+    try:
+        async for chunk in stream.chunks:
+            body += chunk
+            if len(body) > _MOST_BYTES:
+                raise NoAnswer(f"{what}: the answer is larger than {_MOST_BYTES} bytes")
+    except ConnectionResetError as error:
+        raise NoAnswer(f"{what}: the answer broke off: {error}") from error
+    finally:
+        await end(stream.chunks)
+    return bytes(body)
 
 
 def _whole(answer: Answer) -> bytes:

@@ -34,7 +34,7 @@ from localkube.node_streams import NodeRefusal
 if TYPE_CHECKING:
     import aiohttp
 
-MAX_ANSWER_BYTES = 64 * 1024 * 1024
+_HELD_BYTES = 1024 * 1024  # of an answer. What is larger is passed on as it comes
 _LONGEST_S = 60.0
 _REMOTE = "x-remote-"
 _OF_ONE_CONNECTION = frozenset(
@@ -80,9 +80,14 @@ class Forwarder:
         try:
             response = await opened.enter_async_context(self.asked(request, user, remote))
             if request.flag("watch") or f"{remote.path}/watch/" in request.path:
-                return _streamed(response, opened.pop_all())
-            async with opened, asyncio.timeout(_LONGEST_S):
-                return await _answer(response)
+                return _streamed(response, b"", None, opened.pop_all())
+            deadline_s = asyncio.get_running_loop().time() + _LONGEST_S
+            async with asyncio.timeout_at(deadline_s):
+                body = await _begun(response)
+            if len(body) > _HELD_BYTES:
+                return _streamed(response, body, deadline_s, opened.pop_all())
+            headers = tuple(_passed_back(response))
+            return Answer(response.status, body, _content_type(response), headers)
         except TimeoutError:
             return _unavailable(f"service {remote.host} does not answer")
         except NotReached as error:
@@ -162,30 +167,46 @@ def _headers(request: Request, user: User) -> Iterator[tuple[str, str]]:
             yield f"X-Remote-Extra-{quote(key, safe=_NAME)}", each
 
 
-async def _answer(response: "aiohttp.ClientResponse") -> Answer:
+async def _begun(response: "aiohttp.ClientResponse") -> bytes:
+    """The whole body, or a little more than is held. Raises NotReached."""
     import aiohttp
 
     body = bytearray()
     try:
-        while chunk := await response.content.read(65536):
+        while len(body) <= _HELD_BYTES and (chunk := await response.content.read(65536)):
             body += chunk
-            if len(body) > MAX_ANSWER_BYTES:
-                raise NotReached(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
     except (aiohttp.ClientError, OSError) as error:
         raise NotReached(str(error) or type(error).__name__) from None
-    return Answer(
-        response.status, bytes(body), _content_type(response), tuple(_passed_back(response))
-    )
+    return bytes(body)
 
 
-def _streamed(response: "aiohttp.ClientResponse", opened: AsyncExitStack) -> Stream:
+def _streamed(
+    response: "aiohttp.ClientResponse",
+    begun: bytes,
+    deadline_s: float | None,
+    opened: AsyncExitStack,
+) -> Stream:
+    """What has been read, and the rest as it comes; without a deadline for a watch."""
+    import aiohttp
+
     async def chunks() -> AsyncIterator[bytes]:
         async with opened:
-            async for chunk in response.content.iter_any():
-                yield chunk
+            yield begun
+            try:
+                while chunk := await _next(response, deadline_s):
+                    yield chunk
+            except (aiohttp.ClientError, OSError) as error:
+                # The client's connection breaks, too: it must not take a part for the whole.
+                raise ConnectionResetError(str(error) or type(error).__name__) from None
 
     headers = tuple(_passed_back(response))
     return Stream(chunks(), response.status, _content_type(response), headers)
+
+
+async def _next(response: "aiohttp.ClientResponse", deadline_s: float | None) -> bytes:
+    """Raises TimeoutError, which is an OSError."""
+    async with asyncio.timeout_at(deadline_s):
+        return await response.content.readany()
 
 
 def _content_type(response: "aiohttp.ClientResponse") -> str:

@@ -6,6 +6,7 @@ webhook made of a stored object is kept while the CRD stays the same, so that ma
 kind cost one call for each change, as with the watch cache of kube-apiserver.
 """
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ from localkube.apiserver.kinds import Kind
 from localkube.apiserver.schema.check import check
 from localkube.apiserver.schema.fast import is_clean
 from localkube.apiserver.schema.node import Schema
-from localkube.apiserver.schema.structural import compile_crd_version
+from localkube.apiserver.schema.structural import crd_schema
 from localkube.apiserver.store.record import Record
 from localkube.apiserver.waiting import within_a_task
 
@@ -61,14 +62,14 @@ class _Webhook:
     schemas: dict[str, Schema] = field(default_factory=dict)
     kept: dict[tuple[str, int, str], tuple[Record, Record]] = field(default_factory=dict)
 
-    def schema(self, api_version: str) -> Schema:
-        """Of any version, served or not. Raises ApiError for one that the CRD has lost since the
-        request, which may be a watch, began."""
+    async def schema(self, api_version: str) -> Schema:
+        """Of any version, served or not; made in a thread, because it may be large. Raises ApiError
+        for a version that the CRD has lost since the request, which may be a watch, began."""
         version = api_version.rpartition("/")[2]
         if version not in self.schemas:
             if all(each["name"] != version for each in self.crd["spec"]["versions"]):
                 raise status.no_such_resource()
-            self.schemas[version] = compile_crd_version(self.crd, version).schema
+            self.schemas[version] = await asyncio.to_thread(_compiled, self.crd, version)
         return self.schemas[version]
 
     def keep(self, record: Record, converted: Record, api_version: str) -> None:
@@ -80,6 +81,12 @@ class _Webhook:
         """Compared by identity: a version that the disk refused may be given out again."""
         found = self.kept.get((record.uid, record.rv, api_version))
         return found[1] if found is not None and found[0] is record else None
+
+
+def _compiled(crd: Obj, version: str) -> Schema:
+    schema = crd_schema(crd, version)
+    is_clean({}, schema)  # makes the fast check, too
+    return schema
 
 
 class Conversions:
@@ -155,12 +162,12 @@ class Conversions:
         return found
 
     async def _converted(self, webhook: _Webhook, objects: list[Obj], wanted: str) -> list[Obj]:
-        first, schema = objects[0], webhook.schema(wanted)
+        await within_a_task()
+        first, schema = objects[0], await webhook.schema(wanted)
         head = f"conversion webhook for {first['apiVersion']}, Kind={first['kind']}"
         version, uid = review_version(webhook.review_versions), str(uuid.uuid4())
         if version is None:
             raise _failure("no supported conversion review versions")
-        await within_a_task()
         document = review(version, uid, objects, wanted)
 
         def read(answer: Any) -> list[Obj]:

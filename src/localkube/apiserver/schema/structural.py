@@ -83,11 +83,21 @@ class CrdVersion:
 
 
 def compile_crd_version(crd: Obj, version: str) -> CrdVersion:
-    document = next(v for v in crd["spec"]["versions"] if v["name"] == version)
-    openapi = (document.get("schema") or {}).get("openAPIV3Schema") or _OPEN
-    schema = built(_node(openapi, embedded=True), definition)
-    schema.name = crd["spec"]["names"]["kind"]
+    openapi, schema = _openapi_of(crd, version), crd_schema(crd, version)
     return CrdVersion(schema, Values(openapi, schema), Defaults(schema), rules_of(openapi))
+
+
+def crd_schema(crd: Obj, version: str) -> Schema:
+    """Its fields alone, without the rules for their values."""
+    schema = built(_node(_openapi_of(crd, version), embedded=True), definition)
+    schema.name = crd["spec"]["names"]["kind"]
+    return schema
+
+
+def _openapi_of(crd: Obj, version: str) -> Obj:
+    document = next(v for v in crd["spec"]["versions"] if v["name"] == version)
+    openapi: Obj = (document.get("schema") or {}).get("openAPIV3Schema") or _OPEN
+    return openapi
 
 
 def field_schema(node: Obj) -> Schema:

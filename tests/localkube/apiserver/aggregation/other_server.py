@@ -23,6 +23,7 @@ RESOURCES = [
         "verbs": ["get"],
     },
 ]
+PIECE = b"x" * 65_536
 LIST = {"kind": "APIResourceList", "groupVersion": "example.com/v1", "resources": RESOURCES}
 
 
@@ -31,6 +32,7 @@ class Other:
     port: int = 0
     asked: list[web.Request] = field(default_factory=list)
     peers: list[Any] = field(default_factory=list)
+    sent: int = 0  # of huge answers
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request)
@@ -44,8 +46,24 @@ class Other:
             for number in range(3):
                 await stream.write(b'{"type":"ADDED","object":{"n":%d}}\n' % number)
             return stream
+        if request.path.endswith("/huge"):
+            return await self._huge(request)
         body = {"sent": (await request.read()).decode(), "where": request.path_qs}
         return web.json_response(body, status=418, headers={"Warning": '299 - "w"'})
+
+    async def _huge(self, request: web.Request) -> web.StreamResponse:
+        """As many pieces as are asked for; it may promise more than it sends."""
+        pieces, promised = int(request.query["pieces"]), int(request.query.get("promised", 0))
+        stream = web.StreamResponse(headers={"Content-Type": "application/json"})
+        if promised:
+            stream.content_length = promised
+        await stream.prepare(request)
+        for _ in range(pieces):
+            await stream.write(PIECE)
+            self.sent += len(PIECE)
+        if promised and request.transport is not None:
+            request.transport.abort()
+        return stream
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import orjson
 import pytest
 
+from bench.heavy.bodies import wide_schema
 from kubeclient.objects import Obj
 from localkube.apiserver.admission.attributes import ClusterView
 from localkube.apiserver.admission.webhook_config import Callee
@@ -80,6 +81,23 @@ async def test_a_call_has_as_many_values_as_its_answer_may_have(
     served = await conversions.served(list(_records(10, labels=50)), _kind("v1beta1"))
     assert [record.obj()["spec"]["name"] for record in served] == ["a b"] * 10
     assert client.calls == [3, 3, 3, 1]
+
+
+async def test_the_schema_of_a_large_kind_is_made_aside(client: _Client) -> None:
+    crd = _crd()
+    groups = {f"g{number}": wide_schema(100) for number in range(300)}
+    for version in crd["spec"]["versions"]:
+        version["schema"]["openAPIV3Schema"]["properties"] |= groups
+    conversions = Conversions(a_cluster(), client)
+    conversions.replace("people.example.com", crd)
+
+    async def look() -> None:
+        await conversions.served(list(_records(1)), _kind("v1beta1"))
+
+    with Watchdog().watching() as watchdog:
+        await asyncio.ensure_future(look())
+    assert not watchdog.stalls, "\n".join(watchdog.stalls)
+    assert client.calls == [1]
 
 
 async def test_many_objects_that_need_no_webhook_leave_the_loop_to_others(
