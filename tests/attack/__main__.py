@@ -25,6 +25,7 @@ STORIES = (
     "tests/localkube/kubelet/test_*escape*.py",
     "tests/e2e/test_limiter_attacks.py",
     "tests/deploy/test_node_policies.py",
+    "tests/deploy/test_stolen_tokens.py",
     "tests/faults/test_wire_attacks.py",
 )
 
