@@ -33,7 +33,7 @@ from localkube.apiserver.admission.priorities import (
     keep_system_class,
     resolve_priority,
 )
-from localkube.apiserver.admission.quota import QuotaLedger
+from localkube.apiserver.admission.quota import QUOTAS, QuotaLedger
 from localkube.apiserver.admission.runtime_classes import (
     apply_runtime_class,
     check_overhead,
@@ -134,6 +134,15 @@ class Admission:
                 await self._check(check, attributes)
         await self._policies.validate(attributes)
         await self._webhooks.validate(attributes)
+        if attributes.kind.resource == QUOTAS and attributes.operation in _WRITES:
+            await self._prepare_quota(attributes)
+
+    async def _prepare_quota(self, attributes: Attributes) -> None:
+        new, old = attributes.obj, attributes.old
+        if new is None or attributes.subresource or attributes.dry_run:
+            return
+        if old is None or old.get("spec") != new.get("spec"):
+            await self.quota.prepare(new)
 
     async def _check(self, check: WriteCheck, attributes: Attributes) -> None:
         if why := await self._seen(attributes, partial(check, attributes)):
