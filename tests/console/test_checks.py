@@ -4,11 +4,14 @@ import contextlib
 import http.client
 import json
 from pathlib import Path
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 import yaml
 
 from gpupool.console.field_checks import wrong_fields
+from gpupool.console.pages.checks import complaints
 from gpupool.console.starters import STARTERS
 from gpupool.console.words import ENGLISH, translator
 from gpupool.contract.yaml_document import Document, read_document
@@ -26,7 +29,9 @@ def checked(office: Office, text: str, **headers: str) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", office.port, timeout=60)
     sent = {"Cookie": office.cookie, "Origin": f"http://127.0.0.1:{office.port}", **headers}
     with contextlib.closing(connection):
-        connection.request("POST", "/clusters/cluster/checks", text.encode(), sent)
+        connection.request(
+            "POST", "/clusters/cluster/checks", text.encode(errors="surrogateescape"), sent
+        )
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
 
@@ -116,6 +121,24 @@ def test_absurd_texts_are_answered(office: Office) -> None:
     assert len(wrong(office, many)) == 50
     assert wrong(office, "x" * 300_000) == [], "what is so long is checked when it is sent"
     assert wrong(office, HEAD.replace("apps/v1", "../../secrets"))[0][0] == 2
+
+
+def test_letters_that_are_none_are_answered(office: Office) -> None:
+    assert wrong(office, HEAD, **{"Content-Type": "text/plain; charset=nonsense"}) == []
+    assert wrong(office, "\udcff: 1\n") == []
+
+
+async def test_a_text_of_many_kinds_is_not_looked_up_without_end() -> None:
+    asked = []
+
+    async def whole(*wanted: str) -> None:
+        asked.append(wanted)
+
+    visit = cast("Any", Mock())
+    visit.session.sight.schemas.whole = whole
+    text = "".join(f"apiVersion: v1\nkind: K{n % 300}\n---\n" for n in range(600))
+    assert await complaints(visit, text) == []
+    assert len(asked) == 24
 
 
 def test_only_the_consoles_own_pages_may_ask(office: Office) -> None:

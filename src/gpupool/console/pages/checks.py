@@ -6,6 +6,7 @@ The text is sent, looked at and forgotten. What the API server itself thinks, a 
 
 import asyncio
 from functools import partial
+from typing import TypeAlias
 
 import orjson
 from aiohttp import web
@@ -18,14 +19,20 @@ from gpupool.console.said import said
 from gpupool.console.visit import Visit
 from gpupool.contract.yaml_document import Document, read_documents
 from kubeclient.errors import KubeError
+from kubeclient.objects import Obj
 
 _LONGEST = 200_000  # bytes; more than that is checked when it is sent
 _MOST_VALUES = 20_000
+_MOST_KINDS = 24  # of one text: a description is some megabytes, and few are kept
+
+Described: TypeAlias = tuple[Obj, Obj] | None
+Known: TypeAlias = dict[tuple[str, str], Described]  # of this text so far
 
 
 async def _serve(visit: Visit, request: web.Request, _: MayGoOn) -> web.StreamResponse:
     length = request.content_length
-    text = await request.text() if length is not None and length <= _LONGEST else ""
+    body = await request.read() if length is not None and length <= _LONGEST else b""
+    text = body.decode(errors="replace")  # whatever the browser says about its letters
     try:
         found = await complaints(visit, text)
     except KubeError:  # nobody wants an error for a key
@@ -40,10 +47,11 @@ async def complaints(visit: Visit, text: str) -> list[Complaint]:
     documents = await asyncio.to_thread(read)
     if isinstance(documents, tuple):
         return [Complaint(said(visit.t, each.text), line_of(each.mark)) for each in documents]
-    return [each for document in documents for each in await _in_document(visit, document)]
+    known: Known = {}
+    return [each for found in documents for each in await _in_document(visit, known, found)]
 
 
-async def _in_document(visit: Visit, document: Document) -> list[Complaint]:
+async def _in_document(visit: Visit, known: Known, document: Document) -> list[Complaint]:
     t, data = visit.t, document.data
     if not isinstance(data, dict):
         words = said(t, "wanted an object with apiVersion, kind and metadata")
@@ -51,7 +59,7 @@ async def _in_document(visit: Visit, document: Document) -> list[Complaint]:
     api_version, kind = data.get("apiVersion"), data.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return []  # not yet
-    described = await visit.session.sight.schemas.whole(api_version, kind)
+    described = await _described(visit, known, (api_version, kind))
     if described is None:
         return []
     schemas, schema = described
@@ -59,6 +67,12 @@ async def _in_document(visit: Visit, document: Document) -> list[Complaint]:
         words = said(t, f"the cluster has no kind {kind} in {api_version}")
         return [Complaint(words, line_of(document.problem("", "kind").mark))]
     return await asyncio.to_thread(wrong_fields, t, schemas, schema, document)
+
+
+async def _described(visit: Visit, known: Known, wanted: tuple[str, str]) -> Described:
+    if wanted not in known and len(known) < _MOST_KINDS:
+        known[wanted] = await visit.session.sight.schemas.whole(*wanted)
+    return known.get(wanted)
 
 
 def _words(visit: Visit, complaint: Complaint) -> str:
