@@ -5,7 +5,9 @@ them. Discovery and OpenAPI read the same Kinds, so a new kind is visible everyw
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from weakref import WeakValueDictionary
 
 import orjson
@@ -15,7 +17,7 @@ from localkube.apiserver import status
 from localkube.apiserver.kinds import Kind, Kinds, PrinterColumn, Subresource
 from localkube.apiserver.schema.fast import is_clean
 from localkube.apiserver.schema.node import Schema
-from localkube.apiserver.schema.structural import CrdVersion, compile_crd_version
+from localkube.apiserver.schema.structural import CrdVersion, compile_crd_version, let_go
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _VERBS = (
@@ -29,6 +31,10 @@ _VERBS = (
     "watch",
 )
 _SUBRESOURCE_VERBS = ("get", "patch", "update")
+
+
+def _now(step: Callable[[], None]) -> None:
+    step()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,10 @@ class Prepared:
 
 
 class CustomKinds:
-    def __init__(self, kinds: Kinds) -> None:
+    def __init__(self, kinds: Kinds, aside: Callable[[Callable[[], None]], None] = _now) -> None:
+        """`aside`: where what is gone is freed, which takes long where it was large."""
         self._kinds = kinds
+        self._aside = aside
         self._versions: dict[Kind, CrdVersion] = {}
         self._documents: dict[Kind, _Document] = {}
         self._by_crd: dict[str, list[Kind]] = {}
@@ -122,9 +130,13 @@ class CustomKinds:
 
     def _remove(self, name: str) -> None:
         self._specs.pop(name, None)
+        gone = []
         for kind in self._by_crd.pop(name, []):
             self._kinds.remove(kind)
-            del self._versions[kind], self._documents[kind]
+            gone.append(self._versions.pop(kind))
+            del self._documents[kind]
+        if gone:
+            self._aside(partial(let_go, gone))
 
     def _add(self, name: str, crd: Obj, compiled: dict[str, CrdVersion]) -> None:
         added = self._by_crd[name] = []

@@ -95,6 +95,14 @@ class LongWork:
                     raise
         raise Closed
 
+    def aside(self, step: Callable[[], None]) -> None:
+        """For the loop: what nobody waits for, and belongs to nobody else."""
+        if self._loop is None or self._is_closed:
+            step()
+            return
+        self._loop.run_in_executor(self._threads, step)
+        self._tidy_later(self._loop)
+
     def tidy(self) -> None:
         """Gives memory back to the system once there is a pause. For the loop."""
         if self._loop is not None:

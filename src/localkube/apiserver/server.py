@@ -146,14 +146,15 @@ def build(
 ) -> ApiServer:
     """Opens the store; raises StoreDamaged. Runs on the event loop."""
     kinds = Kinds(builtin_kinds())
-    custom_kinds = CustomKinds(kinds)
+    judges = Judges()
+    custom_kinds = CustomKinds(kinds, judges.long_work.aside)
     store = Store(directory / STORE_FILE, _selectable(kinds))
     stored = Stored(store)
     authorizer = Authorizer(stored)
     account_tokens = ServiceAccountTokens(certificates.service_account_key_pem, stored)
     addresses = ServiceAddresses()
     quota = QuotaLedger(store, time.time)
-    view, judges = StoreView(store), Judges()
+    view = StoreView(store)
     webhook_client = WebhookClient(nodes.streams, judges.long_work)
     conversions = Conversions(view, webhook_client)
     complete = _completion(custom_kinds)

@@ -55,6 +55,10 @@ class Values:
             pattern_options=jsonschema_rs.RegexOptions(),
         )
 
+    def parts(self) -> list[object]:
+        """The large ones (let_go in structural.py)."""
+        return [self._rules, self._validator]
+
     def errors(self, value: Any) -> list[FieldError]:
         found: list[FieldError] = []
         if not self._validator.is_valid(value):

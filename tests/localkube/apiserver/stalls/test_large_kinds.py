@@ -10,13 +10,15 @@ from typing import Any
 import orjson
 import pytest
 
-from bench.heavy.bodies import crd_body, wide_schema
+from bench.heavy.bodies import CRDS, MERGE, Heavy, choices, crd_body, wide_schema
+from kubeclient.objects import Obj
 from localkube.apiserver import custom
 from localkube.apiserver.custom import CustomKinds
 from localkube.apiserver.kinds import Kinds, builtin_kinds
 from localkube.apiserver.schema.node import Schema
 from localkube.apiserver.status import ApiError
 from tests.faults.loop_watchdog import BOUND_S
+from tests.localkube.apiserver.stalls.watched import Watched
 from tests.localkube.apiserver.validation import rules_subject
 
 
@@ -110,6 +112,26 @@ def test_a_kind_is_compiled_once_and_not_when_its_status_changes(
 
 def _not_again(_: object, version: str) -> None:
     raise AssertionError(f"{version} was compiled again")
+
+
+@pytest.mark.parametrize(
+    "schema", [wide_schema(30_000), choices(90_000)], ids=["properties", "choices"]
+)
+async def test_a_large_kind_comes_changes_and_goes_without_keeping_the_loop(
+    watched: Watched, schema: Obj
+) -> None:
+    path = f"{CRDS}/wides.heavy.test"
+    labelled, freed = b'{"metadata":{"labels":{"a":"b"}}}', b'{"metadata":{"finalizers":null}}'
+    for heavy in (
+        Heavy("POST", CRDS, crd_body("wide", schema)),
+        Heavy("PATCH", path, labelled, MERGE),
+        Heavy("DELETE", path),
+        Heavy("PATCH", path, freed, MERGE),
+        Heavy("GET", "/openapi/v3"),
+    ):
+        status, answer = await watched.watched(heavy)
+        assert status in (200, 201), answer[:500]
+    assert (await watched.watched(Heavy("GET", "/apis/heavy.test/v1")))[0] == 404
 
 
 def test_a_kind_of_very_many_versions_is_refused() -> None:
