@@ -32,6 +32,7 @@ from localkube.apiserver.admission.webhook_route import (
 )
 from localkube.apiserver.decode.json_text import BadJson, parse
 from localkube.apiserver.decode.weight import MAX_VALUES, TooManyValues, is_long
+from localkube.apiserver.http_library import http_library
 from localkube.apiserver.long_work import LongWork
 from localkube.node_streams import NodeRefusal
 
@@ -88,6 +89,7 @@ class WebhookClient:
     async def _answer(
         self, callee: Callee, document: Obj, cluster: ClusterView
     ) -> tuple[str, int, bytes]:
+        await http_library()
         import aiohttp
 
         to = _destination(callee, cluster, self._find_node)

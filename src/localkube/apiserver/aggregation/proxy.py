@@ -26,6 +26,7 @@ from localkube.apiserver.admission.webhook_route import (
     relayed,
 )
 from localkube.apiserver.aggregation.registry import Remote
+from localkube.apiserver.http_library import http_library
 from localkube.apiserver.request import Answer, Reply, Request, Stream, User
 from localkube.apiserver.security.certificates import Certificates
 from localkube.apiserver.security.impersonation import HEADER_PREFIX
@@ -100,6 +101,7 @@ class Forwarder:
         self, request: Request, user: User, remote: Remote
     ) -> AsyncIterator["aiohttp.ClientResponse"]:
         """Raises NotReached, TimeoutError."""
+        await http_library()
         import aiohttp
         from multidict import CIMultiDict
         from yarl import URL
