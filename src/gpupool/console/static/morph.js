@@ -19,8 +19,9 @@ function morphChildren(old, fresh) {
   for (const wanted of [...fresh.childNodes]) {
     // Blanks at the beginning are lost in parsing: all that follows would seem to be at another place.
     while (isBlank(next) && wanted.nodeType === Node.ELEMENT_NODE) {
+      const blank = next;
       next = next.nextSibling;
-      (next?.previousSibling ?? old.lastChild).remove();
+      blank.remove();
     }
     const match = findMatch(next, wanted, known);
     if (!match) {
