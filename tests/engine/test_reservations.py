@@ -1,7 +1,7 @@
 """Reservations: what must hold whatever arrives, however wrong the expected ends are."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpupool.core.pods import PodRequest
+from gpupool.engine import reservations
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.gang import Placements, decide_gang
 from gpupool.engine.node_state import Held
-from gpupool.engine.reservations import Patience, Reservations, Waiting
+from gpupool.engine.reservations import Patience, Reservation, Reservations, Waiting
 from tests.engine.building import POLICY, cluster_of, gpu_node, shared, whole
 
 PATIENCE = 3
@@ -295,3 +296,89 @@ def test_patience_follows_what_pods_of_the_same_priority_wait() -> None:
     assert patience.of(5) == 60
     patience.placed(7, 1e9)
     assert patience.of(7) == 86_400
+
+
+# -- one rule each -----------------------------------------------------------------------------
+
+
+def full_cluster(*sizes: int) -> ClusterModel:
+    """Every card of these nodes is held by a pod of its own."""
+    cluster = cluster_of(*(gpu_node(f"n{at}", size) for at, size in enumerate(sizes)))
+    for at in range(sum(sizes)):
+        found = decide(cluster, whole(f"run-{at}"), POLICY)
+        assert isinstance(found, Placement)
+        cluster.hold(whole(f"run-{at}"), *found)
+    return cluster
+
+
+def waiting(name: str, cards: int = 1, since_s: float = 0, members: int = 1) -> Waiting:
+    pods = tuple(whole(f"{name}-{at}", cards) for at in range(members))
+    return Waiting(name, pods, since_s)
+
+
+def names(made: list[Reservation]) -> list[Hashable]:
+    return [each.waiting.key for each in made]
+
+
+def soon(_held: Held, _of: int) -> float:
+    return 10.0
+
+
+def test_there_is_one_reservation_for_64_nodes() -> None:
+    kept = Reservations(full_cluster(*[1] * 130))
+    made = kept.consider([waiting(f"w{at}") for at in range(5)], POLICY, soon, now_s=0)
+    assert len(made) == 2
+    assert not kept.consider([waiting("w9")], POLICY, soon, now_s=100)
+
+
+def test_two_reservations_never_wait_for_the_same_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reservations, "_NODES_EACH", 1)
+    cluster = cluster_of(gpu_node("a", 1), gpu_node("b", 1))
+    ends = {"x": 10.0, "y": 20.0}
+    for uid in ends:
+        found = decide(cluster, shared(uid, 15), POLICY)
+        assert isinstance(found, Placement)
+        cluster.hold(shared(uid, 15), *found)
+    kept = Reservations(cluster)
+    due = [Waiting(name, (shared(name, 15),), 0) for name in ("u", "v")]
+    kept.consider(due, POLICY, lambda held, _: ends[held.pod.uid], now_s=0)
+    assert [seat.leaving for each in kept.all() for seat in each.seats] == [{"x"}, {"y"}]
+
+
+def test_a_share_that_is_freed_is_kept() -> None:
+    cluster = cluster_of(gpu_node(count=1))
+    for uid, units in (("x", 8), ("y", 7)):
+        found = decide(cluster, shared(uid, units), POLICY)
+        assert isinstance(found, Placement)
+        cluster.hold(shared(uid, units), *found)
+    kept = Reservations(cluster)
+    kept.consider([Waiting("large", (shared("large", 15),), 0)], POLICY, soon, now_s=0)
+    cluster.release("x")
+    kept.gone("x")
+    assert not isinstance(decide(cluster, shared("small", 1), POLICY), Placement)
+
+
+def test_the_first_goes_to_the_oldest_and_the_next_to_the_largest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reservations, "_NODES_EACH", 1)
+    kept = Reservations(full_cluster(4, 4))
+    due = [waiting("oldest"), waiting("old", since_s=1), waiting("largest", 4, since_s=2)]
+    assert names(kept.consider(due, POLICY, soon, now_s=10)) == ["oldest", "largest"]
+
+
+def test_who_is_in_the_way_of_an_older_one_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gang needs three nodes, and room is kept on one of them. Nobody younger gets more room."""
+    monkeypatch.setattr(reservations, "_NODES_EACH", 1)
+    kept = Reservations(full_cluster(2, 2, 2, 1))
+    assert names(kept.consider([waiting("first", 2)], POLICY, soon, now_s=0)) == ["first"]
+    due = [waiting("gang", 2, since_s=1, members=3), waiting("young", since_s=2)]
+    assert not kept.consider(due, POLICY, soon, now_s=10)
+    assert not kept.consider(due[1:], POLICY, soon, now_s=20)
+    kept.drop("first")
+    assert names(kept.consider(due, POLICY, soon, now_s=100)) == ["gang", "young"]
+
+
+def test_nobody_counts_on_pods_that_leave_for_somebody_else() -> None:
+    kept = Reservations(full_cluster(1), spoken_for=lambda: {"run-0"})
+    assert not kept.consider([waiting("w")], POLICY, soon, now_s=0)

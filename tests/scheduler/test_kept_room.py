@@ -113,6 +113,16 @@ async def test_a_new_leader_keeps_the_same_room() -> None:
     assert node_of(world, "large") == node
 
 
+async def test_a_new_leader_counts_the_time_that_pods_waited_before_it() -> None:
+    world = a_world()
+    await fill(world, "x", "y")
+    world.api.add_pod("large", UNITS, creationTimestamp="2020-01-01T00:00:00Z")
+    await world.settle()  # it is seen for the first time, and no time passes
+    world.now_s += 6  # until somebody looks
+    await world.settle()
+    assert len(world.state.kept_room) == 1
+
+
 async def test_an_internal_error_ends_it_and_pods_are_scheduled_as_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
