@@ -20,13 +20,17 @@ from tests.native import sanitizers
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "2")
-# Escapes from a container, and what a stolen token can do: whole stories, each with its own dice.
+# Escapes from a container, stolen tokens, floods: whole stories, each with its own dice.
 STORIES = (
     "tests/localkube/kubelet/test_*escape*.py",
     "tests/e2e/test_limiter_attacks.py",
     "tests/deploy/test_node_policies.py",
     "tests/deploy/test_stolen_tokens.py",
     "tests/faults/test_wire_attacks.py",
+    "tests/localkube/apiserver/http/test_websocket_floods.py",
+    "tests/localkube/apiserver/http/test_spdy_session.py",
+    "tests/localkube/apiserver/aggregation/test_large_answers.py",
+    "tests/contract/test_hostile_yaml.py",
 )
 
 
