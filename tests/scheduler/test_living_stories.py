@@ -204,6 +204,12 @@ STORIES: dict[str, list[Action]] = {
         come(units=UNITS, cards=2, priority=5),
         goes(),
     ],
+    "the card that is being cleared falls ill, and the other is cleared for a lower priority": [
+        come(2, units=UNITS),
+        come(units=UNITS, priority=10),
+        come(units=UNITS, priority=5),
+        ("a_node_changes", {"name": "m", "change": "ill"}),
+    ],
     "evictions are refused": [
         come(2, units=UNITS),
         ("a_webhook_protects_a_pod", {"number": 0, "protect": True}),

@@ -133,21 +133,41 @@ class RoomMaker:
         kept = [claim for claim in claims if claim is not None and not claim.failed]
         if not any(claims):
             return False
-        if len(kept) == len(pods) and self._would_fit(pods, [c.placement.node for c in kept]):
+        if len(kept) == len(pods) and self._keep(pods, [c.placement.node for c in kept]):
             return True
         for pod in pods:
             self.state.drop_preemption_claim(pod.uid)
         return False
 
-    def _would_fit(self, pods: Sequence[Pending], nodes: Sequence[str]) -> bool:
-        cluster, policy = self.state.cluster, self.state.policy
-        with self._cleared(pods) as trying:
+    def _keep(self, pods: Sequence[Pending], nodes: Sequence[str]) -> bool:
+        """Whether the pods will fit on these nodes, where they have claims.
+
+        A card of theirs may be ill by now, and the others promised to pods of lower priority: those
+        are told at once, or they would wait, and evict others, for room that they will not get.
+        """
+        if self._would_fit(pods, nodes, beside_lower=True) is not None:
+            return True
+        found = self._would_fit(pods, nodes)
+        if found is None:
+            return False
+        for pod, placement in zip(pods, found, strict=True):
+            self.state.preemption_claims.move(pod.uid, placement)
+        self._take_over(pods, found)
+        return True
+
+    def _would_fit(
+        self, pods: Sequence[Pending], nodes: Sequence[str], *, beside_lower: bool = False
+    ) -> list[Placement] | None:
+        """Where, when all victims have gone. `beside_lower`: beside claims of lower priority."""
+        cluster, policy, placements = self.state.cluster, self.state.policy, []
+        with self._cleared(pods, beside_lower=beside_lower) as trying:
             for pod, node in zip(pods, nodes, strict=True):
                 found = decide_on(cluster, pod.request, policy, (node,))
                 if not isinstance(found, Placement):
-                    return False
+                    return None
                 trying.hold(pod.request, *found)
-        return True
+                placements.append(found)
+        return placements
 
     def preempt(self, pod: Pending) -> Room | NoPreemption | None:
         """None: the pod will fit soon, and nobody leaves for it."""
@@ -176,7 +196,7 @@ class RoomMaker:
         if (
             all(pod.request.may_preempt for pod in pods)
             and not self._is_reserved_by_an_extender(nodes)
-            and self._would_fit(pods, nodes)
+            and self._would_fit(pods, nodes) is not None
         ):
             return Room(tuple(placements), ((),) * len(pods))
         return None
@@ -214,14 +234,15 @@ class RoomMaker:
         )
 
     @contextmanager
-    def _cleared(self, pods: Sequence[Pending]) -> Iterator[Trial]:
-        """A trial in which the victims of all claims have gone, and the claims of these pods and of
-        those with a lower priority are not there.
+    def _cleared(self, pods: Sequence[Pending], *, beside_lower: bool = False) -> Iterator[Trial]:
+        """A trial in which the victims of all claims have gone, and the claims of these pods and,
+        unless `beside_lower`, of those with a lower priority are not there.
         """
         with self._later() as trying:
             for pod in pods:
                 trying.release(reserved_uid(pod.uid))
-            release_lower(self.state, [pod.request for pod in pods], trying)
+            if not beside_lower:
+                release_lower(self.state, [pod.request for pod in pods], trying)
             yield trying
 
     @contextmanager
@@ -258,13 +279,7 @@ class RoomMaker:
         for pod, placement, own in zip(pods, room.placements, victims, strict=True):
             claims.make(pod.request, placement, own, now_s)
             claims.share(pod.uid)
-        left = self.took(pods, {placement.node for placement in room.placements})
-        for pod, placement in zip(pods, room.placements, strict=True):
-            # They leave for this pod now. Each of them counts for one claim only.
-            here = [h for uid in left if (h := cluster.held(uid)) and h.node == placement.node]
-            left -= {held.pod.uid for held in here}
-            claims.wait_for(pod.uid, here, now_s)
-        claims.join([pod.uid for pod in pods])
+        self._take_over(pods, room.placements)
         # Who waits for pods to end by themselves does not get what others evict them for.
         for uid in self.state.kept_room.waiting_for(claims.leaving()):
             self.state.drop_kept_room(uid)
@@ -275,6 +290,18 @@ class RoomMaker:
         for pod in pods:
             self.state.queue.placed(pod.uid)
         return partial(self._clear, pods, room, evicted)
+
+    def _take_over(self, pods: Sequence[Pending], placements: Sequence[Placement]) -> None:
+        """End the claims for which too little is left. Their victims leave for these pods now."""
+        cluster, claims, now_s = self.state.cluster, self.state.preemption_claims, self.clock()
+        left = self.took(pods, {placement.node for placement in placements})
+        for pod, placement in zip(pods, placements, strict=True):
+            # Each of them counts for one claim only.
+            here = [h for uid in left if (h := cluster.held(uid)) and h.node == placement.node]
+            left -= {held.pod.uid for held in here}
+            if here:
+                claims.wait_for(pod.uid, here, now_s)
+        claims.join([pod.uid for pod in pods])
 
     async def _clear(self, pods: Sequence[Pending], room: Room, victims: list[Held]) -> None:
         nodes = [placement.node for placement in room.placements]
