@@ -210,6 +210,12 @@ STORIES: dict[str, list[Action]] = {
         come(units=UNITS, priority=5),
         ("a_node_changes", {"name": "m", "change": "ill"}),
     ],
+    "a group fits only if its large members are placed first": [
+        come(units=1, cards=2, priority=10),
+        come(2, units=1),
+        member(1, 2, 2, priority=10, least=3),
+        goes(),
+    ],
     "evictions are refused": [
         come(2, units=UNITS),
         ("a_webhook_protects_a_pod", {"number": 0, "protect": True}),

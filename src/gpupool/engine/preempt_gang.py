@@ -46,7 +46,7 @@ def preempt_gang(
     # Members are held in the trial: none of them may be the victim of another.
     spared = {*spared, *(pod.uid for pod in pods)}
     no: NoPreemption | None = None
-    for order in _orders(pods):
+    for order in orders(pods):
         found = _in_order(cluster, order, policy, budgets, spared, begun)
         if isinstance(found, dict):
             parts = [found[pod.uid] for pod in pods]
@@ -56,7 +56,8 @@ def preempt_gang(
     return no
 
 
-def _orders(pods: Sequence[PodRequest]) -> Iterator[list[PodRequest]]:
+def orders(pods: Sequence[PodRequest]) -> Iterator[list[PodRequest]]:
+    """Whoever asks later whether they still fit asks in the same orders, or finds they do not."""
     largest = sorted(pods, key=size_of, reverse=True)
     yield largest
     if len({pod.priority for pod in pods}) > 1:

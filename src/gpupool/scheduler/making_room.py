@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import reserved_uid
 from gpupool.engine.decide import Placement, Unschedulable, decide_nominated, decide_on
 from gpupool.engine.gang import GangUnschedulable, Placements, decide_gang, size_of
 from gpupool.engine.node_state import Held
 from gpupool.engine.preempt import NoPreemption
-from gpupool.engine.preempt_gang import Room, preempt_gang
+from gpupool.engine.preempt_gang import Room, orders, preempt_gang
 from gpupool.engine.trial import Trial, trial
 from gpupool.scheduler.beside_claims import (
     decide_beside,
@@ -159,14 +160,24 @@ class RoomMaker:
         self, pods: Sequence[Pending], nodes: Sequence[str], *, beside_lower: bool = False
     ) -> list[Placement] | None:
         """Where, when all victims have gone. `beside_lower`: beside claims of lower priority."""
-        cluster, policy, placements = self.state.cluster, self.state.policy, []
-        with self._cleared(pods, beside_lower=beside_lower) as trying:
-            for pod, node in zip(pods, nodes, strict=True):
-                found = decide_on(cluster, pod.request, policy, (node,))
-                if not isinstance(found, Placement):
-                    return None
-                trying.hold(pod.request, *found)
-                placements.append(found)
+        node_of = dict(zip((pod.uid for pod in pods), nodes, strict=True))
+        for order in orders([pod.request for pod in pods]):
+            with self._cleared(pods, beside_lower=beside_lower) as trying:
+                found = self._each_on(order, node_of, trying)
+            if found is not None:
+                return [found[pod.uid] for pod in pods]
+        return None
+
+    def _each_on(
+        self, pods: Sequence[PodRequest], node_of: Mapping[str, str], trying: Trial
+    ) -> Placements | None:
+        placements: Placements = {}
+        for pod in pods:
+            found = decide_on(self.state.cluster, pod, self.state.policy, (node_of[pod.uid],))
+            if not isinstance(found, Placement):
+                return None
+            trying.hold(pod, *found)
+            placements[pod.uid] = found
         return placements
 
     def preempt(self, pod: Pending) -> Room | NoPreemption | None:
