@@ -58,11 +58,13 @@ class Channel:
     def __init__(self, socket: Path) -> None:
         self._socket = socket
         self._connection: Connection | None = None
+        self._leaving: list[Connection] = []  # only calls in progress use them
         self._connecting = asyncio.Lock()
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        for connection in (self._connection, *self._leaving):
+            if connection is not None:
+                connection.close()
 
     async def register(self, request: RegisterRequest) -> None:
         await self._call(f"/{REGISTRATION}/Register", request, Empty, DIAL_TIMEOUT_S)
@@ -111,8 +113,8 @@ class Channel:
             async with asyncio.timeout(timeout_s), self._opened(path, request) as stream:
                 raw = await stream.message()
                 # Trailers follow the answer, and say whether it is one.
-                while await stream.message() is not None:
-                    pass
+                if await stream.message() is not None:
+                    raise RpcFailed("Internal", f"{path}: the answer has more than one message")
                 _check(stream)
         except TimeoutError:
             raise RpcFailed("DeadlineExceeded", "context deadline exceeded") from None
@@ -134,6 +136,9 @@ class Channel:
 
     async def _connected(self) -> Connection:
         async with self._connecting:
+            if (old := self._connection) is not None and old.is_leaving:
+                left = (each for each in (*self._leaving, old) if not each.is_over)
+                self._leaving, self._connection = list(left), None
             if self._connection is None or self._connection.is_over:
                 self._connection = await _connection(self._socket)
             return self._connection

@@ -4,6 +4,7 @@ A message has five bytes in front of it: whether it is compressed, and its lengt
 words are in the trailers grpc-status and grpc-message.
 """
 
+import itertools
 import struct
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
@@ -19,7 +20,9 @@ CODES = (
     *("AlreadyExists", "PermissionDenied", "ResourceExhausted", "FailedPrecondition", "Aborted"),
     *("OutOfRange", "Unimplemented", "Internal", "Unavailable", "DataLoss", "Unauthenticated"),
 )
-_LONGEST_WORDS = 4096  # characters; all trailers together may have 16 KiB
+# Bytes as they are sent, where a letter may have twelve. gRPC refuses some trailers above 8 KiB,
+# and all above 16 KiB.
+_LONGEST_WORDS = 7 * 1024
 # Printable ASCII stands for itself; the percent sign does not.
 _PLAIN = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
 
@@ -61,7 +64,15 @@ class Messages:
 def ending(code: str, words: str = "") -> Headers:
     """The trailers of a call that has ended so."""
     headers = [("grpc-status", str(CODES.index(code)))]
-    return [*headers, ("grpc-message", quote(words[:_LONGEST_WORDS], _PLAIN))] if words else headers
+    return [*headers, ("grpc-message", _quoted(words))] if words else headers
+
+
+def _quoted(words: str) -> str:
+    """As many letters as may be sent."""
+    # Half a surrogate pair has no bytes.
+    letters = [quote(each, _PLAIN, errors="replace") for each in words[:_LONGEST_WORDS]]
+    ends = itertools.accumulate(map(len, letters))
+    return "".join(letters[: sum(end <= _LONGEST_WORDS for end in ends)])
 
 
 def failure(headers: Headers) -> RpcFailed | None:

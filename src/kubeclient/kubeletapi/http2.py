@@ -8,6 +8,7 @@ memory.
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Callable
 from typing import cast
 
@@ -29,6 +30,7 @@ from h2.settings import SettingCodes, Settings
 
 from kubeclient.kubeletapi.errors import RpcFailed
 from kubeclient.kubeletapi.framing import Headers, Messages
+from kubeclient.kubeletapi.goodbyes import Frames, Goodbye
 
 _WINDOW_BYTES = 1024 * 1024
 _MOST_STREAMS = 100
@@ -47,12 +49,14 @@ class Connection(asyncio.Protocol):
         self._most_bytes = most_bytes
         self._opened = opened
         is_client = opened is None
-        self._h2 = H2Connection(H2Configuration(client_side=is_client, header_encoding="utf-8"))
+        self._h2 = H2Connection(_configuration(is_client))
         self._h2.local_settings = Settings(is_client, _our_settings(is_client))
         self._transport: asyncio.Transport | None = None
         self._streams: dict[int, Stream] = {}
         self._changed = asyncio.Event()  # more may be sent now, perhaps
         self._is_full = False  # the socket's buffer
+        self._frames = Frames()
+        self.is_leaving = False  # the server takes no new calls, and answers those in progress
         self.is_over = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -63,8 +67,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            for event in self._h2.receive_data(data):
-                self._take(event)
+            for frame in self._frames.add(data) if self._opened is None else (data,):
+                self._receive(frame)
         # UnicodeDecodeError: of headers that are no text.
         except (H2Error, UnicodeDecodeError):
             self.close()
@@ -79,9 +83,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_over = True
-        for stream in list(self._streams.values()):
-            stream.fail(_gone())
-        self._tell()
+        self._fail_after(0)
 
     def close(self) -> None:
         """Sends what is to be sent, then ends. Calls in progress fail."""
@@ -89,6 +91,8 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._flush()
             self._transport.close()
+        # The transport waits for a peer that does not read; the calls do not.
+        self._fail_after(0)
 
     def open(self, headers: Headers) -> "Stream":
         """A stream of the client. Raises RpcFailed."""
@@ -134,6 +138,8 @@ class Connection(asyncio.Protocol):
             with contextlib.suppress(H2Error):
                 self._h2.reset_stream(stream.number, why)
             self._flush()
+        if self.is_leaving and not self._streams:
+            self.close()
 
     def _room(self, number: int) -> int:
         """How much may be sent now."""
@@ -162,6 +168,20 @@ class Connection(asyncio.Protocol):
     def _stream(self, number: int, headers: Headers) -> "Stream":
         self._streams[number] = Stream(self, number, headers, Messages(self._most_bytes))
         return self._streams[number]
+
+    def _receive(self, frame: bytes | Goodbye) -> None:
+        if isinstance(frame, Goodbye):
+            self.is_leaving = True
+            self._fail_after(frame.last)
+            return
+        for event in self._h2.receive_data(frame):
+            self._take(event)
+
+    def _fail_after(self, number: int) -> None:
+        for stream in list(self._streams.values()):
+            if stream.number > number:
+                stream.fail(_gone())
+        self._tell()
 
     def _take(self, event: Event) -> None:
         number = getattr(event, "stream_id", None)
@@ -212,7 +232,7 @@ class Stream:
         self.failed: Callable[[], None] = lambda: None  # told when the other side gives up
         self._connection = connection
         self._messages = messages
-        self._complete: list[bytes] = []
+        self._complete: deque[bytes] = deque()
         self._failure: RpcFailed | None = None
         self._arrived = asyncio.Event()
 
@@ -225,7 +245,7 @@ class Stream:
                 return None
             self._arrived.clear()
             await self._arrived.wait()
-        message = self._complete.pop(0)
+        message = self._complete.popleft()
         self._take_more()
         return message
 
@@ -278,6 +298,14 @@ class Stream:
 
 def _gone() -> RpcFailed:
     return RpcFailed("Unavailable", "the other side has ended the connection")
+
+
+def _configuration(is_client: bool) -> H2Configuration:
+    # Go's servers send the words of errors as they are, with blanks at their ends; h2 would end the
+    # connection for that. Headers that mean nothing here are not looked at.
+    return H2Configuration(
+        client_side=is_client, header_encoding="utf-8", validate_inbound_headers=not is_client
+    )
 
 
 def _our_settings(is_client: bool) -> dict[SettingCodes, int]:
