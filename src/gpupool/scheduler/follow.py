@@ -31,6 +31,8 @@ from kubeclient.resources import (
 
 log = logging.getLogger(__name__)
 
+_LONGEST_PAUSE_S = 30.0  # of the garbage collector. 20,000 pods are read in five
+
 
 def handlers_of(state: ClusterState) -> dict[Resource, Changed]:
     """In the order in which resources are read: pods last, because they refer to all the others."""
@@ -75,9 +77,13 @@ def _first_read(state: ClusterState) -> Iterator[None]:
     state.is_first_read = True
     gc.unfreeze()  # what an earlier term has read
     gc.disable()
+    # A list that fails leaves behind what came of it. One that fails again and again would fill the
+    # memory.
+    enough = asyncio.get_running_loop().call_later(_LONGEST_PAUSE_S, gc.enable)
     try:
         yield
     finally:
+        enough.cancel()
         gc.freeze()
         gc.enable()
         state.is_first_read = False
