@@ -181,3 +181,41 @@ async def test_a_mistake_is_marked_while_somebody_types(
         await page.until(f"{FOUND} === ''")
         assert await page.run(WRONG) == []
         assert await page.run(f"document.activeElement === {AREA}")
+
+
+TWO_MISTAKES = (
+    "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: a\nspec:\n"
+    "  replicas: two\n  selectr: {}\n"
+)
+
+
+async def test_what_is_wrong_can_be_read_without_scrolling(
+    address: str, open_browser: OpenBrowser
+) -> None:
+    async with signed_in(open_browser, address) as visitor:
+        page = visitor.page
+        await visitor.goes_to("/create")
+        await page.run(f"{AREA}.focus()")
+        await page.type(TWO_MISTAKES)
+        await page.until(f"{FOUND} !== ''")
+        box = "document.getElementById('field-manifest-found').getBoundingClientRect()"
+        await page.until(f"{box}.bottom <= innerHeight && {box}.top >= 0")
+
+
+async def test_marks_stay_when_the_api_server_names_only_one_of_the_mistakes(
+    address: str, open_browser: OpenBrowser
+) -> None:
+    async with signed_in(open_browser, address) as visitor:
+        page = visitor.page
+        await visitor.goes_to("/create")
+        await page.run(f"{AREA}.focus()")
+        await page.type(TWO_MISTAKES)
+        await page.until(f"{WRONG}.length === 2")
+        await page.click("#page .buttons button.primary")
+        await page.until("!!document.getElementById('field-manifest-error')")
+        both = json.dumps(["  replicas: two\n", "  selectr: {}\n"])
+        await page.until(f"JSON.stringify({WRONG}) === JSON.stringify({both})")
+        # What the API server has told is not told a second time.
+        found = await page.run(FOUND)
+        assert found.startswith("line 6: ")
+        assert "line 7" not in found

@@ -43,7 +43,7 @@ function start(editor) {
   });
   startSuggestions(editor, area); // before `indent`: an open list has its keys first
   area.addEventListener("keydown", indent);
-  startChecks(editor, area, (lines) => {
+  startChecks(editor, area, [...wrong], (lines) => {
     found = lines;
     draw();
   });
