@@ -163,6 +163,10 @@ def document(text: str) -> Document:
         {"properties": {"a": {"anyOf": [{"type": "integer"}, {"type": "string"}]}}},
         {"properties": {"a": {"$ref": "#/components/schemas/A"}}},
         {"additionalProperties": {"type": "number"}},
+        pytest.param({"properties": {"a": {"type": ["string", "null"]}}}, id="OpenAPI 3.1"),
+        {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}},
+        {"properties": {"a": {"oneOf": [{"type": "string"}, {"$ref": "#/components/schemas/A"}]}}},
+        {"properties": {"a": {"oneOf": [{"type": "string"}, True]}}},
     ],
 )
 def test_a_schema_that_allows_it_finds_nothing(schema: Obj) -> None:

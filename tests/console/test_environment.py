@@ -34,6 +34,7 @@ def pod(*env: Obj, **more: object) -> Obj:
         ({"valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}, "→ limits.cpu"),
         ({"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}, "→ Secret s: k"),
         ({"valueFrom": {"configMapKeyRef": {"name": "m", "key": "k"}}}, "→ ConfigMap m: k"),
+        ({"valueFrom": {"fileKeyRef": {"volumeName": "v", "path": "a", "key": "k"}}}, "→ v/a: k"),
         ({"value": "x" * 201}, f"{'x' * 200}…"),
     ],
 )

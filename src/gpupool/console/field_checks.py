@@ -70,13 +70,19 @@ def _in_fields(schemas: Obj, schema: Obj, value: Obj, path: Path) -> Iterator[Mi
 
 
 def _types(schema: Obj) -> frozenset[str]:
-    """None: any."""
+    """None: any. Also where one of several is not understood: servers of others describe kinds in
+    later versions of OpenAPI."""
     choices = schema.get("oneOf") or schema.get("anyOf")
     if isinstance(choices, list):  # a quantity, a number or the name of a port
-        return frozenset(str(each["type"]) for each in choices if each.get("type"))
+        named = [each.get("type") if isinstance(each, dict) else None for each in choices]
+        return frozenset(map(str, named)) if all(map(_is_known, named)) else frozenset()
     if schema.get("x-kubernetes-int-or-string"):
         return frozenset({"integer", "string"})
-    return frozenset({str(schema["type"])} if schema.get("type") in _TYPES else ())
+    return frozenset({schema["type"]} if _is_known(schema.get("type")) else ())
+
+
+def _is_known(named: Any) -> bool:
+    return isinstance(named, str) and named in _TYPES
 
 
 def _types_of(value: Any) -> frozenset[str]:

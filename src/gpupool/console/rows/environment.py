@@ -48,6 +48,9 @@ def _value(pod: Obj, variable: Obj) -> str:
     for key, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
         if key in source:
             return f"→ {kind} {source[key].get('name')}: {source[key].get('key')}"
+    if "fileKeyRef" in source:
+        file = source["fileKeyRef"]
+        return f"→ {file.get('volumeName')}/{file.get('path')}: {file.get('key')}"
     if "resourceFieldRef" in source:
         return f"→ {source['resourceFieldRef'].get('resource')}"
     if "fieldRef" in source:

@@ -97,9 +97,10 @@ def _node(node: Obj, prefix: str) -> Obj:
 def custom(kind: Kind, schema: Obj | None, prefix: str) -> Iterator[tuple[str, Obj]]:
     """A CRD's kind and its list."""
     name = definition_name(kind)
-    node = _published(schema or {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
-    gvk = {"group": kind.group, "version": kind.version}
+    open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     fields = _type_meta() | {"metadata": _reference(OBJECT_META, prefix)}
+    node = _published(schema or open_schema, fields)
+    gvk = {"group": kind.group, "version": kind.version}
     yield (
         name,
         {
@@ -125,16 +126,23 @@ def custom(kind: Kind, schema: Obj | None, prefix: str) -> Iterator[tuple[str, O
     )
 
 
-def _published(node: Obj) -> Obj:
-    """A CRD's schema as clients see it: with the types that int-or-string stands for."""
+def _published(node: Obj, of_objects: Obj) -> Obj:
+    """A CRD's schema as clients see it: with the types that int-or-string stands for, and the
+    fields that objects inside of objects have."""
     result = dict(node)
     if node.get("x-kubernetes-int-or-string") is True and "anyOf" not in node:
         result["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if "properties" in node:
-        result["properties"] = {key: _published(field) for key, field in node["properties"].items()}
+        fields = node["properties"].items()
+        result["properties"] = {key: _published(field, of_objects) for key, field in fields}
     for key in ("items", "additionalProperties"):
         if isinstance(node.get(key), dict):
-            result[key] = _published(node[key])
+            result[key] = _published(node[key], of_objects)
+    if node.get("x-kubernetes-embedded-resource") is True:
+        result["properties"] = result.get("properties", {}) | of_objects
+        required = node.get("required") or []
+        more = [name for name in ("kind", "apiVersion") if name not in required]
+        result["required"] = [*required, *more]
     return result
 
 

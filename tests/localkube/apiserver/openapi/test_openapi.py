@@ -146,6 +146,25 @@ def test_a_custom_kind_is_there_at_once_and_gone_at_once(served: Served) -> None
     assert served.get(f"/openapi/v3/{FOOS}") is None
 
 
+def test_an_object_inside_of_an_object_has_the_fields_of_all_objects(served: Served) -> None:
+    inner = {"type": "string"}
+    template = {
+        "type": "object",
+        "x-kubernetes-embedded-resource": True,
+        "properties": {"a": inner},
+        "required": ["kind", "a"],
+    }
+    templates = {"type": "array", "items": template}
+    served.schema = {"type": "object", "properties": {"spec": templates}}
+    served.kinds.add(FOO)
+    schemas = _json(served.get(served.urls()[FOOS]))["components"]["schemas"]
+    foo = schemas["io.ex.v1.Foo"]["properties"]
+    found = foo["spec"]["items"]
+    assert found["required"] == ["kind", "a", "apiVersion"]
+    own = {name: foo[name] for name in ("apiVersion", "kind", "metadata")}
+    assert found["properties"] == {"a": inner, **own}
+
+
 def test_the_hash_changes_with_the_schema_alone(served: Served) -> None:
     served.kinds.add(FOO)
     before = served.urls()
