@@ -107,14 +107,17 @@ async def relayed(dial: Dial) -> AsyncIterator[str]:
     """
     waiting = [await dial()]
     clients: list[tuple[asyncio.Task[None], asyncio.StreamWriter]] = []
+    is_over = False
 
     async def connect() -> Connection:
         return waiting.pop() if waiting else await dial()
 
-    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(forward(reader, writer, connect))
-        clients.append((task, writer))
-        await asyncio.wait([task])
+    # No coroutine: one that begins after the end would be left alone with its connection.
+    def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if is_over:
+            writer.close()
+        else:
+            clients.append((asyncio.create_task(forward(reader, writer, connect)), writer))
 
     try:
         # In two steps: a server whose start is cancelled would be lost with its socket.
@@ -124,13 +127,21 @@ async def relayed(dial: Dial) -> AsyncIterator[str]:
             await server.start_serving()
             yield f"127.0.0.1:{listener.getsockname()[1]}"
         finally:
-            server.close()
+            is_over = True
+            _close_soon(server, listener)
             for task, writer in clients:
                 task.cancel()
-                await asyncio.wait([task])
-                writer.close()  # a task that had not begun has not done it
-                with contextlib.suppress(OSError):
-                    await writer.wait_closed()
+                writer.close()  # a task that had not begun does not do it
+            await asyncio.gather(*(task for task, _ in clients), return_exceptions=True)
     finally:
         for connection in waiting:
             await connection.close()
+
+
+def _close_soon(server: asyncio.Server, listener: socket.socket) -> None:
+    """When a server is closed, asyncio forgets, open, a connection that it has accepted and not yet
+    given to anybody, which takes a turn of the loop. So first nothing more is accepted. Without
+    `await`, because whoever ends this may be cancelled meanwhile."""
+    loop = asyncio.get_running_loop()
+    loop.remove_reader(listener)
+    loop.call_soon(loop.call_soon, server.close)
