@@ -1,15 +1,18 @@
 """The map as values: colours, segments, filters."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpupool.console.card_cells import CardCell, Drawing
 from gpupool.console.colours import SLOTS, UNKNOWN, By, by_of, palette, slots_of, use_class
 from gpupool.console.gpu_views import overview
 from gpupool.console.gpus import used_of
+from gpupool.console.pages.map import most_free
 from gpupool.console.pages.map_filters import free_gib
 from gpupool.console.parts.cells import Level
 from gpupool.console.words import ENGLISH, translator
-from gpupool.core.gpu import CardHealth, Isolation
+from gpupool.core.gpu import CardHealth, GpuMode, Isolation
 from gpupool.core.readings import CardReading, ContainerUse
 from gpupool.engine.cluster import ClusterModel
 from tests.console.test_gpus import card, hold, node, shared
@@ -64,6 +67,21 @@ def test_by_use_a_segment_is_idle_busy_or_over_its_share() -> None:
         "use5",
     ]
     assert use_class(None) == UNKNOWN
+
+
+def test_cards_that_are_given_whole_only_offer_nothing_to_pods_that_want_a_share() -> None:
+    t, cluster = translator(ENGLISH), ClusterModel()
+    cluster.set_node(replace(node("n1", card(0)), gpu_mode=GpuMode.WHOLE))
+    (free,) = drawn(cluster).segments
+    assert free.label == "15 GiB free, as a whole card only"
+    only_whole = overview(cluster).nodes
+    assert most_free(t, only_whole) == "The most that is free on one card is 15 GiB."
+    cluster.set_node(node("n2", card(1, outside_mib=4096)))
+    both = overview(cluster).nodes
+    assert most_free(t, both) == (
+        "The most that is free on one card is 15 GiB, and for a pod with a share 11 GiB."
+    )
+    assert most_free(t, both[1:]) == "The most that is free on one card is 11 GiB."
 
 
 def test_foreign_memory_and_cards_that_take_no_pods_are_seen() -> None:

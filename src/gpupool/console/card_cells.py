@@ -74,7 +74,7 @@ class Drawing:
             segments=(
                 *(self._segment(node, view, part) for part in view.parts),
                 *self._outside(view),
-                *self._free(view),
+                *self._free(node, view),
             ),
             is_dim=not self.means(view),
             is_chosen=self.chosen == card.uuid,
@@ -131,11 +131,13 @@ class Drawing:
         words = self.t("{mib} MiB are used outside of Kubernetes", mib=card.outside_mib)
         return (Segment(f"outside-{card.uuid}", "foreign", width, self.t("foreign"), words),)
 
-    def _free(self, view: CardView) -> tuple[Segment, ...]:
+    def _free(self, node: NodeView, view: CardView) -> tuple[Segment, ...]:
         card = view.card
         if not view.free or not card.units:
             return ()
         words = self.t("{free} GiB free", free=view.free)
+        if not node.gives_shares:
+            words = self.t("{free} GiB free, as a whole card only", free=view.free)
         if not view.card.takes_pods or view.is_closed:
             words = self.t("takes no pods")
         width = round(100 * view.free / card.units)

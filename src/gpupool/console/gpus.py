@@ -90,7 +90,7 @@ class CardView:
 class NodeView:
     name: str
     pool: str
-    use: str
+    gives_shares: bool  # otherwise it gives whole cards only
     cards: tuple[CardView, ...]
     version: int = 0  # of the cluster, when it was made
     # Made with the view, because lists of all nodes look at them.
@@ -180,23 +180,13 @@ def node_view(state: NodeState, version: int) -> NodeView:
     return NodeView(
         state.node.name,
         pool,
-        _use(state),
+        state.node.gpu_mode is not GpuMode.WHOLE,
         cards,
         version,
         max((card.offers for card in cards), default=0),
         tuple(dict.fromkeys(card.card.model for card in cards)),
         frozenset(part.namespace for card in cards for part in card.parts),
     )
-
-
-def _use(state: NodeState) -> str:
-    match state.node.gpu_mode:
-        case GpuMode.WHOLE:
-            return "whole cards"
-        case GpuMode.SHARED:
-            return "shared, isolated" if state.node.isolates else "shared, not isolated"
-        case _:
-            return "whole or shared"
 
 
 def _parts(held: Held, inventory: Inventory) -> Iterable[tuple[str, Part]]:

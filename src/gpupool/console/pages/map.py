@@ -3,7 +3,7 @@
 Of many nodes, every card is a small square (`map_heat.py`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpupool.console.card_cells import CardCell, Drawing, PodKey
@@ -170,8 +170,20 @@ def _sentence(
             all=len(found.nodes),
             wanted=filters.free,
         )
+    return most_free(t, nodes)
+
+
+def most_free(t: Translate, nodes: Sequence[NodeView]) -> str:
+    """Cards that are given whole only may have the most, which pods with a share cannot have."""
     most = max((node.most_free for node in nodes), default=0)
-    return t("The most that is free on one card is {most} GiB.", most=most)
+    shares = [node.most_free for node in nodes if node.gives_shares]
+    if not shares or max(shares) == most:
+        return t("The most that is free on one card is {most} GiB.", most=most)
+    return t(
+        "The most that is free on one card is {most} GiB, and for a pod with a share {share} GiB.",
+        most=most,
+        share=max(shares),
+    )
 
 
 def _table(t: Translate) -> Table[NodeView]:

@@ -9,6 +9,10 @@ WORDS = {
         "{all} 个节点中有 {found} 个在一张卡上有 {wanted} GiB 空闲显存。"
     ),
     "The most that is free on one card is {most} GiB.": "单卡最多空闲 {most} GiB 显存。",
+    "The most that is free on one card is {most} GiB, and for a pod with a share {share} GiB.": (
+        "单卡最多空闲 {most} GiB 显存，按份额申请的容器组最多可用 {share} GiB。"
+    ),
+    "{free} GiB free, as a whole card only": "空闲 {free} GiB，仅提供整卡",
     "GiB free on one card": "单卡空闲 GiB",
     'Wanted a number of GiB that is free on one card, such as 6, found "{text}".': (
         "请输入单卡空闲显存的 GiB 数，例如 6；现在输入的是“{text}”。"
