@@ -88,6 +88,36 @@ def test_a_holder_that_has_written_no_pid_is_another_process(
         pass
 
 
+def test_a_process_that_has_the_number_of_a_former_holder_is_not_blamed(
+    home: Home, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child keeps the lock of a holder that has ended, and the number is given to another."""
+    monkeypatch.setattr(home_lock, "_GIVE_UP_S", 0.0)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        (home.root / ".lock").write_text(str(other.pid))
+        with pytest.raises(CannotUse, match=r"held by another process: .* fuser"), home.alone():
+            pass
+        other.kill()
+
+
+def test_a_holder_that_has_ended_is_not_blamed(
+    home: Home, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home_lock, "_GIVE_UP_S", 0.0)
+    (home.root / ".lock").write_text("999999999")  # above all that a kernel gives
+    with pytest.raises(CannotUse, match=r"held by another process: .* fuser"), home.alone():
+        pass
+
+
+def test_without_proc_the_number_in_the_file_is_believed(
+    home: Home, holder: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home_lock, "_GIVE_UP_S", 0.0)
+    monkeypatch.setattr(home_lock, "_PROC", tmp_path / "none")
+    with pytest.raises(CannotUse, match=f"held by process {holder.pid}"), home.alone():
+        pass
+
+
 def test_a_lock_of_a_process_that_was_killed_is_free(
     home: Home, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

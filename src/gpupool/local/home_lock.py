@@ -20,6 +20,7 @@ _SAY_AFTER_S = 3.0
 _GIVE_UP_S = 180.0
 _GIVE_UP_ON_STOPPED_S = 10.0
 _LONGEST_COMMAND = 100
+_PROC = Path("/proc")
 
 
 class StillHeld(Exception):
@@ -84,9 +85,30 @@ def _is_stopped(pid: int | None) -> bool:
 
 
 def _holder(lock: int) -> int | None:
-    """None: of a version that wrote no pid, or it has just taken the lock."""
+    """None: of a version that wrote no pid, or it has just taken the lock, or it has ended and a
+    child of it keeps the lock: then the number may be that of any other process by now."""
     text = os.pread(lock, 32, 0)
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isdigit() and _has_open(int(text), os.fstat(lock)) else None
+
+
+def _has_open(pid: int, file: os.stat_result) -> bool:
+    """Also where nobody can see it: without /proc, or of somebody else's process."""
+    if not _PROC.exists():
+        return True
+    try:
+        opened = list((_PROC / str(pid) / "fd").iterdir())
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return any(_is_same(each, file) for each in opened)
+
+
+def _is_same(path: Path, file: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(path.stat(), file)
+    except OSError:  # closed meanwhile
+        return False
 
 
 def _read(path: str) -> str:
