@@ -127,3 +127,28 @@ def test_all_documents_of_a_file_are_read_but_empty_ones() -> None:
 
 def test_paths_are_written_as_people_write_them() -> None:
     assert dotted(("pools", 2, "labels", "a.b/c")) == 'pools[2].labels["a.b/c"]'
+
+
+@pytest.mark.parametrize("odd", ["\x85", "\u2028", "\u2029"])
+def test_lines_are_counted_as_editors_do(odd: str) -> None:
+    """YAML ends a line there, and an editor does not."""
+    text = f'# pasted{odd}# text\na: "x{odd}y"\nb: 1\n'
+    found = read_document(text)
+    assert isinstance(found, Document)
+    assert found.values["b",] == Mark(3, 4)
+    assert found.keys["b",] == Mark(3, 1)
+    twice = problem(f"{text}b: 2\n")
+    assert twice.mark == Mark(4, 1)
+    assert "first in line 3" in twice.text
+    broken = problem(f"# {odd}# {odd}\na: [\n")
+    assert broken.mark is not None
+    assert broken.mark.line == 3
+    deep = problem(f"#{odd}#{odd}\n{'[' * 40}")
+    assert deep.mark is not None
+    assert deep.mark.line == 2
+
+
+def test_a_position_behind_an_odd_end_is_that_of_the_editors_line() -> None:
+    found = read_document("a: x\u2028b: y\n")
+    assert isinstance(found, Document)
+    assert found.keys["b",] == Mark(1, 6)

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import yaml
 
+from gpupool.contract.yaml_lines import EditorLines
 from kubeclient.yaml_text import syntax_words
 
 MAX_BYTES = 1 << 20
@@ -105,18 +106,19 @@ def read_documents(
     """All documents of a file, without those that are empty."""
     if len(text.encode(errors="replace")) > most_bytes:
         return (Problem(f"wanted at most {most_bytes >> 20} MiB, found a larger file"),)
+    lines = EditorLines(text)
     try:
         _check_depth(text)
         budget = _Budget(most_values)
         readers = []
         for root in yaml.compose_all(text, Loader=yaml.CSafeLoader):
-            readers.append(_Reader(budget))
+            readers.append(_Reader(budget, lines))
             readers[-1].read(root)
     except yaml.YAMLError as error:
         words, place = syntax_words(error, text)
-        return (Problem(words, mark=Mark(*place) if place else None),)
+        return (Problem(words, mark=Mark(*lines.place(*place)) if place else None),)
     except _TooMuch as error:
-        return (Problem(str(error), mark=error.mark),)
+        return (Problem(str(error), mark=_mark(error.mark, lines)),)
     problems = tuple(problem for reader in readers for problem in reader.problems)
     return problems or [each.document for each in readers if each.document.data is not None]
 
@@ -124,11 +126,11 @@ def read_documents(
 class _TooMuch(Exception):
     def __init__(self, text: str, mark: _YamlMark | None) -> None:
         super().__init__(text)
-        self.mark = _mark(mark)
+        self.mark = mark
 
 
-def _mark(mark: _YamlMark | None) -> Mark:
-    return Mark(mark.line + 1, mark.column + 1) if mark else Mark(1, 1)
+def _mark(mark: _YamlMark | None, lines: EditorLines) -> Mark:
+    return Mark(*lines.place(mark.line + 1, mark.column + 1)) if mark else Mark(1, 1)
 
 
 def _check_depth(text: str) -> None:
@@ -167,8 +169,9 @@ def _is_sendable(value: Any) -> bool:
 class _Reader:
     """Turns composed nodes into data, and notes the position of each value."""
 
-    def __init__(self, budget: _Budget) -> None:
+    def __init__(self, budget: _Budget, lines: EditorLines) -> None:
         self._budget = budget
+        self._lines = lines
         self._depth = 0  # of values and merges inside of each other
         self._data: Any = None
         self.values: dict[Path, Mark] = {}
@@ -195,7 +198,7 @@ class _Reader:
         # Not the length of the path: a map may merge itself, which makes no path longer.
         if self._depth > MAX_DEPTH:
             raise _TooMuch(f"nested deeper than {MAX_DEPTH} levels", node.start_mark)
-        self.values[path] = _mark(node.start_mark)
+        self.values[path] = _mark(node.start_mark, self._lines)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
         self._depth += 1
@@ -218,7 +221,7 @@ class _Reader:
                     Problem(
                         "wanted text as the name of a field, found a list or a map",
                         path,
-                        _mark(key.start_mark),
+                        _mark(key.start_mark, self._lines),
                     )
                 )
                 continue
@@ -229,11 +232,11 @@ class _Reader:
                     Problem(
                         f"given twice, first in line {first}; keep one of them",
                         here,
-                        _mark(key.start_mark),
+                        _mark(key.start_mark, self._lines),
                     )
                 )
                 continue
-            self.keys[here] = _mark(key.start_mark)
+            self.keys[here] = _mark(key.start_mark, self._lines)
             data[key.value] = self._value(value, here)
         for each in merged:  # the map's own fields come first, then those of earlier merges
             found = self._value(each, path)
@@ -241,7 +244,11 @@ class _Reader:
                 data = found | data
             else:
                 self.problems.append(
-                    Problem("wanted a map after <<, found none", path, _mark(each.start_mark))
+                    Problem(
+                        "wanted a map after <<, found none",
+                        path,
+                        _mark(each.start_mark, self._lines),
+                    )
                 )
         return data
 
