@@ -4,18 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.cli.example_files import known_examples
 from gpupool.cli.next_steps import Step, export_step, steps_words
-from gpupool.cli.up_view import next_words, started_words
+from gpupool.cli.up_view import next_words, notebook_for, started_words
 from gpupool.local.home import ClusterDirectory
 from gpupool.local.pool_readiness import Pools
 from kubeclient.objects import Obj
 
 
-def pool(count: int, ready: int) -> Obj:
+def pool(count: int, ready: int, kind: str = "ecs.g6.xlarge", **labels: str) -> Obj:
     phase = "Active" if ready == count else "Initializing"
     return {
         "metadata": {"name": "gpu"},
-        "spec": {"instanceType": "ecs.g6.xlarge", "count": count},
+        "spec": {"instanceType": kind, "count": count, "labels": labels},
         "status": {"phase": phase, "nodes": count, "readyNodes": ready},
     }
 
@@ -62,10 +63,45 @@ def test_it_ends_with_what_one_wants_next() -> None:
 @pytest.mark.usefixtures("command_is_known")
 def test_after_an_example_its_own_steps_come_last() -> None:
     more = (Step("kubectl port-forward deployment/tf-notebook 8888"),)
-    words = next_words(ClusterDirectory("default", Path("/data")), more=more, has_notebook=True)
+    words = next_words(ClusterDirectory("default", Path("/data")), more=more, notebook="")
     assert words.splitlines()[-1] == "  kubectl port-forward deployment/tf-notebook 8888"
     assert "example notebook" not in words
     assert words.count("export KUBECONFIG=") == 1
+
+
+@pytest.mark.parametrize(
+    ("pools", "example"),
+    [
+        ([pool(3, 3), pool(2, 2, "ecs.gn4-c4g1.xlarge")], "notebook"),
+        ([pool(1, 0, "ecs.gn5-c4g1.xlarge")], "notebook-service"),
+        (
+            [pool(0, 0, "ecs.gn4-c4g1.xlarge"), pool(1, 1, "ecs.gn5-c4g1.xlarge")],
+            "notebook-service",
+        ),
+        ([pool(1, 1, "ecs.gn4-c4g1.xlarge", cgpu="true")], ""),
+        ([pool(4, 4, "ecs.gn6v-c8g1.16xlarge", cgpu="true")], ""),
+        ([pool(3, 3), pool(1, 1, "type-of-a-cluster-file")], ""),
+        ([], ""),
+    ],
+)
+def test_a_notebook_is_offered_where_a_card_is_given_to_it(pools: list[Obj], example: str) -> None:
+    assert notebook_for(Pools(pools)) == example
+    assert notebook_for(None) == "", "in the foreground nobody asks for the pools"
+
+
+def test_the_notebook_that_is_offered_on_an_m40_wants_one() -> None:
+    wanted = known_examples()["notebook"].read_text(encoding="utf-8")
+    assert "aliyun.accelerator/nvidia_name: Tesla-M40" in wanted
+    assert "nodeSelector" not in known_examples()["notebook-service"].read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("command_is_known")
+def test_without_a_notebook_none_is_offered() -> None:
+    cluster = ClusterDirectory("training", Path("/data"))
+    assert "example" not in next_words(cluster, notebook="")
+    assert "gpupool example notebook-service --name training " in next_words(
+        cluster, notebook="notebook-service"
+    )
 
 
 @pytest.mark.usefixtures("command_is_known")

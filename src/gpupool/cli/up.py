@@ -12,7 +12,13 @@ from gpupool.cli.known_names import clusters, examples
 from gpupool.cli.numbers import Whole
 from gpupool.cli.output.options import echo
 from gpupool.cli.progress import Progress, progress
-from gpupool.cli.up_view import next_words, places_words, pools_words, started_words
+from gpupool.cli.up_view import (
+    next_words,
+    notebook_for,
+    places_words,
+    pools_words,
+    started_words,
+)
 from gpupool.local.home import ClusterDirectory, Home, home
 
 if TYPE_CHECKING:
@@ -110,7 +116,7 @@ def command(
             _show_troubles(cluster)
         click.echo(warning, err=True, nl=bool(warning))
         context = _merged(cluster, port) if asked.merge_kubeconfig else ""
-        _show_next(cluster, context, example)
+        _show_next(cluster, context, example, notebook_for(pools))
 
     deadline = time.monotonic() + START_LIMIT_S
     while time.monotonic() < deadline:
@@ -147,17 +153,18 @@ def _check_example(example: str | None, foreground: bool) -> None:
         raise click.UsageError("--example is for a cluster in the background.")
 
 
-def _show_next(cluster: ClusterDirectory, context: str, example: str | None) -> None:
+def _show_next(cluster: ClusterDirectory, context: str, example: str | None, notebook: str) -> None:
     """Runs the example, if there is one, and says what to do next."""
     if example is None:
-        click.echo(next_words(cluster, context))
+        click.echo(next_words(cluster, context, notebook=notebook))
         return
     from gpupool.cli.example import example_named, run_example
     from gpupool.cli.output.options import Output
 
     done = run_example(example_named(example), cluster, installs=True)
     echo(f"\n{done.words(Output())}")
-    click.echo(next_words(cluster, context, more=done.steps, has_notebook=done.has_notebook))
+    notebook = "" if done.has_notebook else notebook
+    click.echo(next_words(cluster, context, more=done.steps, notebook=notebook))
     if done.ending:
         click.echo(f"\n{done.ending}")
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gpupool.local.pool_readiness import Pools
     from kubeclient.objects import Obj
 
+_NOTEBOOK_MODEL = "Tesla M40"  # which examples/notebook.yaml asks for
+
 _POOL_COLUMNS: "Sequence[Column[Obj]]" = (
     Column("POOL", lambda pool: pool["metadata"]["name"], shorten=Shorten.MIDDLE),
     Column(
@@ -69,21 +71,38 @@ def next_words(
     context: str = "",
     *,
     more: "Sequence[Step]" = (),
-    has_notebook: bool = False,
+    notebook: str = "notebook",
 ) -> str:
     """What one wants next. `context`: of the user's own kubeconfig, if the cluster is in it.
-    `more`: for an example that runs already. `has_notebook`: that is one."""
+    `more`: for an example that runs already. `notebook`: the example to offer; empty: none."""
     gpupool = own_command()
     chosen = f" --context {context}" if context else ""
     first = [] if context else [export_step(cluster)]
     name = "" if cluster.name == DEFAULT_NAME else f" --name {cluster.name}"
-    notebook = Step(f"{gpupool} example notebook{name}", "JupyterLab with a card")
+    lab = Step(f"{gpupool} example {notebook}{name}", "JupyterLab with a card")
     steps = [
         *first,
         Step(f"kubectl{chosen} get nodes"),
         Step(f"{gpupool} gpu list{chosen}", "cards and their health"),
         Step(f"{gpupool} console{chosen}", "the same in a browser"),
-        *([] if has_notebook else [notebook]),
+        *([lab] if notebook else []),
         *more,
     ]
     return f"\n{steps_words(steps)}"
+
+
+def notebook_for(pools: "Pools | None") -> str:
+    """The example of a notebook that gets a card in these pools; empty: none does, or
+    nobody has asked for the pools."""
+    from gpupool.contract.nodes import gpu_mode
+    from gpupool.core.gpu import GpuMode
+    from gpupool.local.config.catalogue import catalogue
+
+    types = catalogue().instance_types
+    specs = [pool["spec"] for pool in (pools.found if pools else ())]
+    whole = [each for each in specs if gpu_mode(each.get("labels") or {}) is GpuMode.WHOLE]
+    kinds = [types.get(each["instanceType"]) for each in whole if each.get("count")]
+    models = {kind.gpu.name for kind in kinds if kind and kind.gpu}
+    if _NOTEBOOK_MODEL in models:
+        return "notebook"
+    return "notebook-service" if models else ""
