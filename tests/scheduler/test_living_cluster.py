@@ -267,7 +267,9 @@ class Machine:
             return
         places = dict(living.state.ledger.assignments())
         is_certain = living.state.ledger.is_settled()
-        idle = is_certain and not living.state.spared.now(living.now_s)
+        # A new leader learns anew for whom to keep room, and where (decision 35).
+        knows_all = not living.state.kept_room and not living.state.spared.now(living.now_s)
+        idle = is_certain and knows_all
         living.fail_over()
         if is_certain:
             assert dict(living.state.ledger.assignments()) == places
