@@ -13,13 +13,17 @@ from kubeclient.objects import Obj
 
 _MOST = 200  # variables of a container; its YAML has them all
 _LONGEST = 200
+_FIELDS = (
+    *("metadata.name", "metadata.namespace", "metadata.uid"),
+    *("spec.nodeName", "spec.serviceAccountName", "status.podIP", "status.hostIP"),
+)
 _OF_THE_POD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
     container: str
-    variables: tuple[tuple[str, str], ...]  # name, and value or reference
+    variables: tuple[str, ...]  # NAME=value, or NAME → where its value comes from
     more: int = 0  # that are left out
 
 
@@ -33,34 +37,39 @@ def environments(pod: Obj) -> tuple[Environment, ...]:
     )
 
 
-def _variables(pod: Obj, container: Obj) -> Iterator[tuple[str, str]]:
+def _variables(pod: Obj, container: Obj) -> Iterator[str]:
     for source in container.get("envFrom") or ():
         for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
             if key in source:
-                yield f"{source.get('prefix') or ''}*", f"→ {kind} {source[key].get('name')}"
+                yield f"{source.get('prefix') or ''}* → {kind} {source[key].get('name')}"
     for each in container.get("env") or ():
-        value = _value(pod, each)
-        yield each["name"], value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…"
+        source = each.get("valueFrom") or {}
+        value = _of_the_pod(pod, source) if source else str(each.get("value") or "")
+        if value is None:
+            yield f"{each['name']} → {_reference(source)}"
+        else:
+            yield f"{each['name']}={value[:_LONGEST]}{'…' if len(value) > _LONGEST else ''}"
 
 
-def _value(pod: Obj, variable: Obj) -> str:
-    source = variable.get("valueFrom") or {}
+def _reference(source: Obj) -> str:
     for key, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
         if key in source:
-            return f"→ {kind} {source[key].get('name')}: {source[key].get('key')}"
+            return f"{kind} {source[key].get('name')}: {source[key].get('key')}"
     if "fileKeyRef" in source:
         file = source["fileKeyRef"]
-        return f"→ {file.get('volumeName')}/{file.get('path')}: {file.get('key')}"
+        return f"{file.get('volumeName')}/{file.get('path')}: {file.get('key')}"
     if "resourceFieldRef" in source:
-        return f"→ {source['resourceFieldRef'].get('resource')}"
-    if "fieldRef" in source:
-        return _of_the_pod(pod, str(source["fieldRef"].get("fieldPath") or ""))
-    return str(variable.get("value") or "")
+        return str(source["resourceFieldRef"].get("resource"))
+    return str((source.get("fieldRef") or {}).get("fieldPath"))
 
 
-def _of_the_pod(pod: Obj, path: str) -> str:
+def _of_the_pod(pod: Obj, source: Obj) -> str | None:
+    """The value of what refers to the pod itself. None: it refers to something else, or to what
+    is not known yet."""
+    path = str((source.get("fieldRef") or {}).get("fieldPath") or "")
     metadata = pod["metadata"]
     if found := _OF_THE_POD.fullmatch(path):
         return str((metadata.get(found[1]) or {}).get(found[2], ""))
-    known = {f"metadata.{key}": metadata.get(key) for key in ("name", "namespace", "uid")}
-    return str(known.get(path) or f"→ {path}")
+    part, _, key = path.partition(".")
+    known = (pod.get(part) or {}).get(key) if path in _FIELDS else None
+    return str(known) if known else None
