@@ -60,8 +60,11 @@ class Channel:
         self._connection: Connection | None = None
         self._leaving: list[Connection] = []  # only calls in progress use them
         self._connecting = asyncio.Lock()
+        self._is_closed = False
 
     def close(self) -> None:
+        """For good: a call that comes later would make a connection that nobody ends."""
+        self._is_closed = True
         for connection in (self._connection, *self._leaving):
             if connection is not None:
                 connection.close()
@@ -139,8 +142,12 @@ class Channel:
             if (old := self._connection) is not None and old.is_leaving:
                 left = (each for each in (*self._leaving, old) if not each.is_over)
                 self._leaving, self._connection = list(left), None
-            if self._connection is None or self._connection.is_over:
+            if not self._is_closed and (self._connection is None or self._connection.is_over):
                 self._connection = await _connection(self._socket)
+            # It may have been closed meanwhile.
+            if self._is_closed or self._connection is None:
+                self.close()
+                raise RpcFailed("Canceled", "the client connection is closing")
             return self._connection
 
 

@@ -12,8 +12,10 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import StreamEnded
 
+from kubeclient.kubeletapi import calling
 from kubeclient.kubeletapi.calling import Channel, channel_to
 from kubeclient.kubeletapi.errors import Refusal, RpcFailed
+from kubeclient.kubeletapi.http2 import Connection
 from kubeclient.kubeletapi.messages import RegisterRequest
 from kubeclient.kubeletapi.serving import REGISTRATION, registration_service, serving
 
@@ -81,6 +83,32 @@ async def test_calls_after_a_goodbye_have_a_new_connection(tmp_path: Path) -> No
         await plugin.register(RegisterRequest())
         await plugin.register(RegisterRequest())
     assert server.connections == 2
+
+
+async def test_a_channel_that_was_closed_makes_no_connection(tmp_path: Path) -> None:
+    """A plugin may end while a pod waits for its answer; the next call comes too late."""
+    server = _Server(EMPTY_MESSAGE, b"")
+    async with server.at(tmp_path / "s") as plugin:
+        await plugin.register(RegisterRequest())
+        plugin.close()
+        with pytest.raises(RpcFailed, match="code = Canceled"):
+            await plugin.register(RegisterRequest())
+    assert server.connections == 1
+
+
+async def test_a_channel_that_is_closed_while_it_connects_has_no_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin, made = Channel(tmp_path / "s"), Connection(1000)
+
+    async def connection(_: Path) -> Connection:
+        plugin.close()
+        return made
+
+    monkeypatch.setattr(calling, "_connection", connection)
+    with pytest.raises(RpcFailed, match="code = Canceled"):
+        await plugin.register(RegisterRequest())
+    assert made.is_over
 
 
 async def test_a_connection_that_ends_with_an_error_fails_its_calls(tmp_path: Path) -> None:
