@@ -50,6 +50,7 @@ def test_a_stopped_process_that_holds_the_lock_is_named_with_what_to_do(
     words = refused.value.message
     assert f"is held by process {holder.pid} ({sys.executable}" in words
     assert f"found it stopped. Let it go on (fg, or kill -CONT {holder.pid})" in words
+    assert words.isprintable(), "the command of another process stays within its line"
 
 
 def test_a_process_that_works_for_ever_is_named(

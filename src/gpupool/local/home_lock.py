@@ -73,8 +73,10 @@ def _words(path: Path, pid: int | None) -> str:
 def _who(pid: int | None) -> str:
     if pid is None:
         return "another process"
-    command = _read(f"/proc/{pid}/cmdline").replace("\0", " ").strip()[:_LONGEST_COMMAND]
-    return f"process {pid} ({command})" if command else f"process {pid}"
+    # Whoever started it chose the letters: no new lines, and no commands for a terminal.
+    text = _read(f"/proc/{pid}/cmdline")
+    command = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return f"process {pid} ({command[:_LONGEST_COMMAND]})" if command else f"process {pid}"
 
 
 def _is_stopped(pid: int | None) -> bool:
