@@ -152,3 +152,25 @@ def test_a_position_behind_an_odd_end_is_that_of_the_editors_line() -> None:
     found = read_document("a: x\u2028b: y\n")
     assert isinstance(found, Document)
     assert found.keys["b",] == Mark(1, 6)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12:30", "12:30"),
+        ("1:20:30.5", "1:20:30.5"),
+        ("00:11:22:33:44:55", "00:11:22:33:44:55"),
+        ("0o644", 0o644),
+        ("0644", 0o644),
+        ("-0o17", -0o17),
+        ("'0o644'", "0o644"),
+        ("0o8", "0o8"),
+        ("0o" + "7" * 30, "0o" + "7" * 30),
+        ("0x1F", 31),
+    ],
+)
+def test_numbers_are_those_of_kubectl(text: str, value: object) -> None:
+    found = read_document(f"a: {text}\n")
+    assert isinstance(found, Document)
+    assert found.data == {"a": value}
+    assert type(found.data["a"]) is type(value)

@@ -6,6 +6,7 @@ JSON is YAML here, but for tabs between its tokens, which YAML forbids.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
@@ -18,6 +19,8 @@ from kubeclient.yaml_text import syntax_words
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
 MAX_VALUES = 100_000
+
+_OCTAL = re.compile(r"[-+]?0o[0-7]+", re.ASCII)
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -166,6 +169,12 @@ def _is_sendable(value: Any) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
+def _octal(node: yaml.ScalarNode) -> str | int:
+    """0o644 is a number for YAML 1.2; the parser knows 0644 only."""
+    is_number = not node.style and _OCTAL.fullmatch(node.value)
+    return int(node.value.replace("0o", ""), 8) if is_number else str(node.value)
+
+
 class _Reader:
     """Turns composed nodes into data, and notes the position of each value."""
 
@@ -253,10 +262,15 @@ class _Reader:
         return data
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
+        """As kubectl and the API server read it."""
+        if (
+            ":" in node.value
+        ):  # 12:30 is a number with the base 60 for YAML 1.1, and for nobody else
+            return node.value
         construct = self.scalars.get(node.tag.removeprefix("tag:yaml.org,2002:"))
         try:
             # Dates and other types of YAML stay text.
-            value = construct(node) if construct else node.value
+            value = construct(node) if construct else _octal(node)
             return value if _is_sendable(value) else node.value
         # More digits than Python converts to a number, or a tag that its value denies: !!int "".
         except (ValueError, LookupError):
