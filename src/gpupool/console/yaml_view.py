@@ -3,6 +3,7 @@
 import yaml
 
 from kubeclient.objects import Obj
+from kubeclient.yaml_text import needs_quotes
 
 # What the API server writes and nobody edits.
 _OF_THE_SERVER = (
@@ -24,9 +25,8 @@ class _Dumper(yaml.CSafeDumper):
 
 
 def _text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar(
-        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
-    )
+    style = "|" if "\n" in text else "'" if needs_quotes(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)

@@ -7,10 +7,9 @@ import orjson
 import yaml
 
 from kubeclient.objects import Obj
+from kubeclient.yaml_text import needs_quotes
 
 _NEVER_WRAPPED = 2**31 - 1
-# YAML 1.1 has more words for yes and no than PyYAML knows of.
-_WORDS = frozenset("yYnN")
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -21,7 +20,7 @@ def _text(dumper: yaml.CSafeDumper, value: str) -> yaml.ScalarNode:
     style = None
     if "\n" in value:
         style = "|"
-    elif value in _WORDS or _resolved(dumper, value) != "tag:yaml.org,2002:str":
+    elif needs_quotes(value) or _resolved(dumper, value) != "tag:yaml.org,2002:str":
         style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
