@@ -263,9 +263,8 @@ class _Reader:
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         """As kubectl and the API server read it."""
-        if (
-            ":" in node.value
-        ):  # 12:30 is a number with the base 60 for YAML 1.1, and for nobody else
+        # For YAML 1.1, and for nobody else, 12:30 is a number with the base 60.
+        if ":" in node.value:
             return node.value
         construct = self.scalars.get(node.tag.removeprefix("tag:yaml.org,2002:"))
         try:
