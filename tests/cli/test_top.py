@@ -1,9 +1,11 @@
 """`gpupool top`: rows out of what is known, and the live screen, driven by keys."""
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.cli import top
 from gpupool.cli.output.layout import Layout
 from gpupool.cli.output.text import table_lines, width_of
 from gpupool.cli.top_rows import (
@@ -104,6 +106,28 @@ def test_a_filter_takes_all_words_anywhere() -> None:
     rows = rows_of(now(), PODS)
     assert [row.name for row in chosen(rows, "name", "RESEARCH p1")] == ["p1"]
     assert chosen(rows, "name", "nobody") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "is_text"),
+    [
+        ([], False),
+        (["pods", "--sort", "memory"], False),
+        (["-o", "table"], True),
+        (["-o", "wide"], True),
+        (["--wide"], True),
+        (["--no-headers"], True),
+    ],
+)
+def test_whoever_asks_for_text_gets_it_on_a_terminal_too(
+    options: list[str], is_text: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    monkeypatch.setattr(
+        top.command, "callback", lambda **_: found.append(top._has_asked_for_text())
+    )
+    assert CliRunner().invoke(top.command, options).exit_code == 0
+    assert found == [is_text]
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -5,10 +5,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from gpupool.cli.known_names import namespaces
 from gpupool.cli.options import access_options
-from gpupool.cli.output.options import TABLE, Output, output_options
+from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.programs import ask_with_access
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def command(view: str, sort: str, text: str, namespace: str, output: Output, **w
       gpupool top cards --sort memory
       gpupool top pods --filter research -o json
     """
-    is_live = output.format == TABLE and sys.stdout.isatty() and sys.stdin.isatty()
+    is_live = not _has_asked_for_text() and sys.stdout.isatty() and sys.stdin.isatty()
     if is_live and importlib.util.find_spec("textual") is not None:
         _live((view, sort, text), namespace, where)
         return
@@ -66,6 +67,13 @@ def command(view: str, sort: str, text: str, namespace: str, output: Output, **w
         click.echo(f"Nothing is known of {feed.unread} nodes: {feed.problem}.", err=True)
     if is_live:
         click.echo("For a live screen: pip install 'gpupool[top]'", err=True)
+
+
+def _has_asked_for_text() -> bool:
+    """By -o, also by -o table, or --no-headers."""
+    context = click.get_current_context()
+    sources = map(context.get_parameter_source, ("output_format", "no_headers", "wide"))
+    return any(source is not ParameterSource.DEFAULT for source in sources)
 
 
 def _live(chosen: tuple[str, str, str], namespace: str, where: dict[str, str]) -> None:
