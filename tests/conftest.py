@@ -5,12 +5,15 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.handler_turns import TURNS
 
-# How long an example takes says how busy the machine is. (--hypothesis-profile comes after this.)
-settings.register_profile("new examples", deadline=None)
+# How long an example takes says how busy the machine is, as in Hypothesis' own profile "ci".
+# (--hypothesis-profile comes after this.)
+settings.register_profile(
+    "new examples", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("new examples")
 
 _MOST_NEW_FILES = 100  # fixtures that live on have some open
