@@ -44,8 +44,10 @@ def test_a_service_is_made_for_a_workload_and_changed(office: Office) -> None:
         (80, 8888, "http")
     ]
     eventually(lambda: "/pods/default/shop-" in office.sees(led)[1], within_s=120)
-    eventually(lambda: 'target="_blank"' in office.sees("services")[1], within_s=120)
-    assert "Its external endpoint is http://127." in office.sees(led)[1]
+    # Until it has one, it is reached by its node port.
+    endpoint = "Its external endpoint is http://127."
+    eventually(lambda: endpoint in office.sees(led)[1], within_s=120)
+    assert 'target="_blank"' in office.sees("services")[1]
 
     node_port = made["ports"][0]["nodePort"]
     changed = {"type": "NodePort", "selector": "app=shop\nrole=a", "ports": "80:8888 http\n53/UDP"}
