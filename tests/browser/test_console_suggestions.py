@@ -9,7 +9,7 @@ import pytest
 
 from gpupool.testing import Cluster
 from tests.browser.chromium import OpenBrowser, Page
-from tests.browser.console_pages import signed_in
+from tests.browser.console_pages import Visitor, signed_in
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -88,6 +88,13 @@ spec:
         - imagePullPolicy: Never"""
 
 
+async def editor_with(visitor: Visitor, text: str) -> Page:
+    await visitor.goes_to("/create")
+    await visitor.page.run(f"{AREA}.focus()")
+    await visitor.page.type(text)
+    return visitor.page
+
+
 async def first(page: Page, name: str) -> None:
     """The list is there, and this is the one that would be taken."""
     chosen = f"{LIST}?.querySelector('[aria-selected=true] b').textContent"
@@ -137,10 +144,7 @@ async def test_ctrl_space_asks_and_a_click_takes_one(
     address: str, open_browser: OpenBrowser
 ) -> None:
     async with signed_in(open_browser, address) as visitor:
-        page = visitor.page
-        await visitor.goes_to("/create")
-        await page.run(f"{AREA}.focus()")
-        await page.type(WRITTEN + "\n" + 10 * " ")
+        page = await editor_with(visitor, WRITTEN + "\n" + 10 * " ")
         await page.press(" ", 32, ctrl=True)
         await first(page, "name")
         offered = f"[...{LIST}.querySelectorAll('b')].map((each) => each.textContent)"
@@ -193,10 +197,7 @@ async def test_what_is_wrong_can_be_read_without_scrolling(
     address: str, open_browser: OpenBrowser
 ) -> None:
     async with signed_in(open_browser, address) as visitor:
-        page = visitor.page
-        await visitor.goes_to("/create")
-        await page.run(f"{AREA}.focus()")
-        await page.type(TWO_MISTAKES)
+        page = await editor_with(visitor, TWO_MISTAKES)
         await page.until(f"{FOUND} !== ''")
         box = "document.getElementById('field-manifest-found').getBoundingClientRect()"
         await page.until(f"{box}.bottom <= innerHeight && {box}.top >= 0")
@@ -206,10 +207,7 @@ async def test_marks_stay_when_the_api_server_names_only_one_of_the_mistakes(
     address: str, open_browser: OpenBrowser
 ) -> None:
     async with signed_in(open_browser, address) as visitor:
-        page = visitor.page
-        await visitor.goes_to("/create")
-        await page.run(f"{AREA}.focus()")
-        await page.type(TWO_MISTAKES)
+        page = await editor_with(visitor, TWO_MISTAKES)
         await page.until(f"{WRONG}.length === 2")
         await page.click("#page .buttons button.primary")
         await page.until("!!document.getElementById('field-manifest-error')")

@@ -18,7 +18,6 @@ _MOST_VALUES = 1_000_000
 
 def read_pod_templates(file: Path, namespace: str) -> "list[PodTemplate]":
     """The pods that the objects of the file would make; "-" is standard input."""
-
     from gpupool.contract.manifests import objects_of, pod_templates
     from gpupool.contract.yaml_document import read_documents
 

@@ -11,7 +11,7 @@ from gpupool.engine.decide import Placement, decide
 from gpupool.engine.explain import NodeList, explain
 from gpupool.engine.preempt import NoPreemption, preempt
 from gpupool.engine.trial import trial
-from gpupool.scheduler.beside_claims import decide_beside, release_lower
+from gpupool.scheduler.beside_claims import decide_beside, release_all, release_lower
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.next_step import next_step
 from gpupool.scheduler.told_room import told_room
@@ -51,8 +51,7 @@ def outlook(state: ClusterState, pod: PodRequest) -> Outlook:
 def _kept_words(state: ClusterState, pod: PodRequest) -> str:
     """Whether only room that is kept for others is in its way."""
     with trial(state.cluster) as trying:
-        for uid in list(state.cluster.reserved):
-            trying.release(reserved_uid(uid))
+        release_all(state, trying)
         found = decide(state.cluster, pod, state.policy)
     if not isinstance(found, Placement):
         return ""

@@ -60,8 +60,7 @@ def _leans_on(state: ClusterState, pod: PodRequest, found: Placement) -> bool:
     if not state.cluster.reserved or not (pod.affinity or pod.same_card):
         return False
     with trial(state.cluster) as trying:
-        for uid in list(state.cluster.reserved):
-            trying.release(reserved_uid(uid))
+        release_all(state, trying)
         alone = decide_on(state.cluster, pod, state.policy, (found.node,))
     return not isinstance(alone, Placement)
 
@@ -76,4 +75,10 @@ def lower_claims(state: ClusterState, pods: Sequence[PodRequest]) -> list[str]:
 
 def release_lower(state: ClusterState, pods: Sequence[PodRequest], trying: Trial) -> None:
     for uid in lower_claims(state, pods):
+        trying.release(reserved_uid(uid))
+
+
+def release_all(state: ClusterState, trying: Trial) -> None:
+    """As if no room were kept for anybody."""
+    for uid in list(state.cluster.reserved):
         trying.release(reserved_uid(uid))

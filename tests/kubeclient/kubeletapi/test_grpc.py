@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TypeAlias
 
 import grpc
 import pytest
@@ -22,26 +21,12 @@ from kubeclient.kubeletapi.serving import (
     serving,
 )
 from kubeclient.wire import encode
+from tests.kubeclient.kubeletapi.grpc_server import Handler, grpc_server
 
-Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS = b"\0\0\0\4\0\0\0\0\0"
 PING = b"\0\0\x08\6\0\0\0\0\0" + b"gpupool!"
 WORDS = "100 % größer\nals 世界"
-
-
-@contextlib.asynccontextmanager
-async def _grpc_server(socket: Path, handler: Handler, method: str) -> AsyncIterator[None]:
-    server = grpc.aio.server(options=(("grpc.max_send_message_length", -1),))
-    service, name = method.strip("/").split("/")
-    handlers = grpc.method_handlers_generic_handler(service, {name: handler})
-    server.add_generic_rpc_handlers((handlers,))
-    server.add_insecure_port(f"unix:{socket}")
-    await server.start()
-    try:
-        yield
-    finally:
-        await server.stop(grace=None)
 
 
 @contextlib.asynccontextmanager
@@ -123,7 +108,7 @@ async def test_a_refusal_of_grpc_arrives_in_any_letters(tmp_path: Path) -> None:
 
     handler: Handler = grpc.unary_unary_rpc_method_handler(register)
     async with (
-        _grpc_server(tmp_path / "s", handler, f"/{REGISTRATION}/Register"),
+        grpc_server(tmp_path / "s", REGISTRATION, {"Register": handler}),
         channel_to(tmp_path / "s") as kubelet,
     ):
         with pytest.raises(RpcFailed) as refused:
@@ -140,7 +125,7 @@ async def test_a_stream_of_grpc_is_followed_to_its_end(tmp_path: Path) -> None:
 
     handler: Handler = grpc.unary_stream_rpc_method_handler(list_and_watch)
     async with (
-        _grpc_server(tmp_path / "s", handler, f"/{DEVICE_PLUGIN}/ListAndWatch"),
+        grpc_server(tmp_path / "s", DEVICE_PLUGIN, {"ListAndWatch": handler}),
         channel_to(tmp_path / "s") as plugin,
     ):
         assert [each async for each in plugin.list_and_watch()] == lists

@@ -18,6 +18,7 @@ from kubeclient.kubeletapi.errors import Refusal, RpcFailed
 from kubeclient.kubeletapi.http2 import Connection
 from kubeclient.kubeletapi.messages import RegisterRequest
 from kubeclient.kubeletapi.serving import REGISTRATION, registration_service, serving
+from tests.kubeclient.kubeletapi.grpc_server import Handler, grpc_server
 
 EMPTY_MESSAGE = b"\0\0\0\0\0"
 LAST_OF_ALL = 2**31 - 1
@@ -126,16 +127,18 @@ async def test_calls_in_progress_are_answered_while_a_grpc_server_stops(tmp_path
         await may_end.wait()
         return b""
 
-    server = _grpc_server(tmp_path / "s", grpc.unary_unary_rpc_method_handler(register))
-    await server.start()
-    async with channel_to(tmp_path / "s") as plugin:
+    handler: Handler = grpc.unary_unary_rpc_method_handler(register)
+    async with (
+        grpc_server(tmp_path / "s", REGISTRATION, {"Register": handler}) as server,
+        channel_to(tmp_path / "s") as plugin,
+    ):
         call = asyncio.create_task(plugin.register(RegisterRequest()))
         await has_begun.wait()
         stopping = asyncio.create_task(server.stop(grace=20))
         await _is_leaving(plugin)
         may_end.set()
         await call
-    await stopping
+        await stopping
 
 
 async def _is_leaving(channel: Channel) -> None:
@@ -151,21 +154,14 @@ async def test_blanks_at_the_ends_of_words_do_not_end_the_connection(
     async def register(_: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
         return await context.abort(grpc.StatusCode.NOT_FOUND, words)
 
-    server = _grpc_server(tmp_path / "s", grpc.unary_unary_rpc_method_handler(register))
-    await server.start()
-    async with channel_to(tmp_path / "s") as plugin:
+    handler: Handler = grpc.unary_unary_rpc_method_handler(register)
+    async with (
+        grpc_server(tmp_path / "s", REGISTRATION, {"Register": handler}),
+        channel_to(tmp_path / "s") as plugin,
+    ):
         with pytest.raises(RpcFailed) as refused:
             await plugin.register(RegisterRequest())
-    await server.stop(grace=None)
     assert (refused.value.code, refused.value.details) == ("NotFound", words)
-
-
-def _grpc_server(socket: Path, handler: "grpc.RpcMethodHandler[bytes, bytes]") -> "grpc.aio.Server":
-    server = grpc.aio.server()
-    handlers = grpc.method_handlers_generic_handler(REGISTRATION, {"Register": handler})
-    server.add_generic_rpc_handlers((handlers,))
-    server.add_insecure_port(f"unix:{socket}")
-    return server
 
 
 async def test_one_call_has_one_answer(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from kubeclient.kubeletapi.serving import DEVICE_PLUGIN, REGISTRATION
 from kubeclient.wire import encode
 from localkube.kubelet.devices import node_devices
 from tests.faults.loop_watchdog import Watchdog
+from tests.kubeclient.kubeletapi.grpc_server import Handler, grpc_server
 from tests.localkube.kubelet.devices.plugin import FakePlugin, register
 from tests.localkube.kubelet.devices.test_node_devices import node
 
@@ -33,18 +34,12 @@ async def _answering(socket: Path, listed: bytes) -> AsyncIterator[None]:
         yield listed
         await asyncio.Event().wait()
 
-    methods: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+    methods: dict[str, Handler] = {
         "GetDevicePluginOptions": grpc.unary_unary_rpc_method_handler(options),
         "ListAndWatch": grpc.unary_stream_rpc_method_handler(list_and_watch),
     }
-    server = grpc.aio.server()
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(DEVICE_PLUGIN, methods),))
-    server.add_insecure_port(f"unix:{socket}")
-    await server.start()
-    try:
+    async with grpc_server(socket, DEVICE_PLUGIN, methods):
         yield
-    finally:
-        await server.stop(grace=None)
 
 
 async def test_a_list_of_two_million_devices_is_refused_and_holds_nobody(tmp_path: Path) -> None:
