@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from click.testing import CliRunner
 
+from gpupool.cli.main import gpupool as main
 from gpupool.local.home import Home
 from gpupool.local.ports import own_port
 from gpupool.local.server_process import running_server, stop_server, wait_ready
@@ -64,6 +66,35 @@ def test_reset_deletes_a_cluster_that_is_starting(home: Home, small: Path) -> No
     assert code == 1
     assert 'Cluster "a" was stopped while it was starting.' in text
     assert home.clusters() == []
+
+
+@pytest.mark.parametrize("runs_already", [False, True], ids=["started", "joined"])
+@pytest.mark.parametrize(
+    ("command", "end"),
+    [(["reset", "--yes"], "was deleted"), (["down"], "was stopped")],
+    ids=["reset", "down"],
+)
+def test_up_does_not_call_a_cluster_ready_that_has_ended_meanwhile(
+    home: Home,
+    small: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+    end: str,
+    runs_already: bool,
+) -> None:
+    """The command may be stopped by Ctrl-Z for hours while it waits for nodes."""
+    if runs_already:
+        assert said(gpupool("up", "--config", small, "--name", "a"))[0] == 0
+
+    def end_it(*_: object, **__: object) -> None:
+        assert said(gpupool(*command, "--name", "a"))[0] == 0
+
+    monkeypatch.setattr("gpupool.local.pool_readiness.pools_as_they_come", end_it)
+    result = CliRunner().invoke(main, ["up", "--config", str(small), "--name", "a"])
+    assert result.exit_code == 1
+    assert f'Cluster "a" {end} while this command waited for its nodes' in result.output
+    assert "is ready" not in result.output
+    assert "kubeconfig" not in result.output
 
 
 def test_two_resets_at_once_are_both_fine(home: Home, small: Path) -> None:

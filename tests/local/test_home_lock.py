@@ -8,9 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from gpupool.cli.main import gpupool
 from gpupool.local import home_lock
-from gpupool.local.home import CannotUse, Home
+from gpupool.local.home import CannotUse, ClusterDirectory, Home
+from gpupool.local.server_process import Server, running_server
+from tests.local.test_server import start
 
 _HOLDER = """
 import sys
@@ -20,6 +24,15 @@ with Home(Path(sys.argv[1])).alone():
     print("held", flush=True)
     sys.stdin.read()
 """
+
+
+@pytest.fixture
+def server(home: Home, cluster: ClusterDirectory) -> Server:
+    """It has started before anybody takes the lock."""
+    start(home, cluster)
+    found = running_server(cluster)
+    assert found is not None
+    return found
 
 
 @pytest.fixture
@@ -33,6 +46,12 @@ def holder(home: Home) -> Iterator[subprocess.Popen[str]]:
         assert process.stdout.readline() == "held\n"
         yield process
         process.kill()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for a process that works gives up at once."""
+    monkeypatch.setattr(home_lock, "_GIVE_UP_S", 0.0)
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
@@ -53,10 +72,8 @@ def test_a_stopped_process_that_holds_the_lock_is_named_with_what_to_do(
     assert words.isprintable(), "the command of another process stays within its line"
 
 
-def test_a_process_that_works_for_ever_is_named(
-    home: Home, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(home_lock, "_GIVE_UP_S", 0.0)
+@pytest.mark.usefixtures("impatient")
+def test_a_process_that_works_for_ever_is_named(home: Home, holder: subprocess.Popen[str]) -> None:
     with pytest.raises(CannotUse, match=f"still works. .* kill {holder.pid}"), home.alone():
         pass
 
@@ -78,22 +95,20 @@ def test_who_waits_says_for_whom_and_goes_on_when_the_lock_is_free(
     assert said[0].startswith(f"Waiting for process {holder.pid} (")
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_holder_that_has_written_no_pid_is_another_process(
-    home: Home,
-    holder: subprocess.Popen[str],
-    monkeypatch: pytest.MonkeyPatch,
+    home: Home, holder: subprocess.Popen[str]
 ) -> None:
-    monkeypatch.setattr(home_lock, "_GIVE_UP_S", 0.0)
     (home.root / ".lock").write_text("")
     with pytest.raises(CannotUse, match=r"held by another process: .* fuser"), home.alone():
         pass
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_process_that_has_the_number_of_a_former_holder_is_not_blamed(
-    home: Home, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+    home: Home, holder: subprocess.Popen[str]
 ) -> None:
     """A child keeps the lock of a holder that has ended, and the number is given to another."""
-    monkeypatch.setattr(home_lock, "_GIVE_UP_S", 0.0)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         (home.root / ".lock").write_text(str(other.pid))
         with pytest.raises(CannotUse, match=r"held by another process: .* fuser"), home.alone():
@@ -101,28 +116,26 @@ def test_a_process_that_has_the_number_of_a_former_holder_is_not_blamed(
         other.kill()
 
 
-def test_a_holder_that_has_ended_is_not_blamed(
-    home: Home, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(home_lock, "_GIVE_UP_S", 0.0)
+@pytest.mark.usefixtures("impatient")
+def test_a_holder_that_has_ended_is_not_blamed(home: Home, holder: subprocess.Popen[str]) -> None:
     (home.root / ".lock").write_text("999999999")  # above all that a kernel gives
     with pytest.raises(CannotUse, match=r"held by another process: .* fuser"), home.alone():
         pass
 
 
+@pytest.mark.usefixtures("impatient")
 def test_without_proc_the_number_in_the_file_is_believed(
     home: Home, holder: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(home_lock, "_GIVE_UP_S", 0.0)
     monkeypatch.setattr(home_lock, "_PROC", tmp_path / "none")
     with pytest.raises(CannotUse, match=f"held by process {holder.pid}"), home.alone():
         pass
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_lock_of_a_process_that_was_killed_is_free(
-    home: Home, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+    home: Home, holder: subprocess.Popen[str]
 ) -> None:
-    monkeypatch.setattr(home_lock, "_GIVE_UP_S", 0.0)
     holder.kill()
     holder.wait()
     with home.alone():
@@ -133,3 +146,17 @@ def test_a_lock_that_cannot_be_opened_is_refused_in_words(tmp_path: Path) -> Non
     (tmp_path / ".lock").mkdir()
     with pytest.raises(CannotUse, match="gpupool's home"), Home(tmp_path).alone():
         pass
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("words", [["reset", "--yes"], ["down"]], ids=["reset", "down"])
+def test_a_command_that_does_not_get_the_lock_stops_no_server(
+    server: Server,
+    holder: subprocess.Popen[str],
+    cluster: ClusterDirectory,
+    words: list[str],
+) -> None:
+    result = CliRunner().invoke(gpupool, [*words, "--name", cluster.name])
+    assert result.exit_code == 1
+    assert f"is held by process {holder.pid}" in result.output
+    assert running_server(cluster) == server

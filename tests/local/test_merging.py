@@ -7,9 +7,12 @@ import yaml
 from click.testing import CliRunner
 
 from gpupool.cli.main import gpupool
-from gpupool.local.home import CannotUse, ClusterDirectory
+from gpupool.local import kubeconfig_merge
+from gpupool.local.home import CannotUse, ClusterDirectory, Home
 from gpupool.local.merging import merge, unmerge
+from gpupool.local.server_process import running_server
 from localkube import kubeconfig
+from tests.local.test_server import start
 
 OWN = "apiVersion: v1\nkind: Config\ncurrent-context: work\nclusters: []\nusers: []\ncontexts: []\n"
 
@@ -42,6 +45,21 @@ def test_reset_removes_the_entry(own: Path, cluster: ClusterDirectory) -> None:
     result = CliRunner().invoke(gpupool, ["reset", "--name", "a", "--yes"])
     assert result.output.splitlines()[0] == f"Its entry in {own} is removed."
     assert yaml.safe_load(own.read_text())["clusters"] == []
+
+
+def test_reset_stops_no_server_whose_entry_it_cannot_remove(
+    home: Home, own: Path, cluster: ClusterDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge(cluster, 1)
+    start(home, cluster)
+    server = running_server(cluster)
+    own.with_name("own.lock").touch()
+    monkeypatch.setattr(kubeconfig_merge, "_LOCK_WAIT_S", 0.0)
+    result = CliRunner().invoke(gpupool, ["reset", "--name", "a", "--yes"])
+    assert result.exit_code == 1
+    assert "own.lock exists" in result.output
+    assert server is not None
+    assert running_server(cluster) == server
 
 
 def test_reset_leaves_a_kubeconfig_alone_that_was_not_merged_into(

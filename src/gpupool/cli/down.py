@@ -4,7 +4,7 @@ import click
 
 from gpupool.cli.options import existing_name_option
 from gpupool.cli.progress import progress
-from gpupool.local.home import home
+from gpupool.local.home import Home, home
 from gpupool.local.server_process import stop_server
 
 PATIENCE_S = 15
@@ -30,8 +30,7 @@ def command(name: str, every: bool) -> None:
         raise click.UsageError("--all stops all clusters, --name one: give one of them.")
     place = home()
     clusters = place.clusters() if every else [chosen(name)]
-    with progress("Waiting for another command that starts a cluster"), place.alone():
-        pass  # a start that has begun has its process now
+    wait_for_others(place)
     for cluster in clusters:
         with progress(f'Stopping cluster "{cluster.name}"'):
             stopped = stop_server(cluster, patience_s=PATIENCE_S)
@@ -39,3 +38,9 @@ def command(name: str, every: bool) -> None:
             click.echo(f'Cluster "{cluster.name}" is stopped. Its data stays in {cluster.path}.')
         else:
             click.echo(f'Cluster "{cluster.name}" is not running.')
+
+
+def wait_for_others(place: Home) -> None:
+    """Until a start that has begun has its process. Raises CannotUse if one never gets done."""
+    with progress("Waiting for another command that starts a cluster"), place.alone():
+        pass

@@ -2,11 +2,12 @@
 
 import click
 
-from gpupool.cli.down import PATIENCE_S
+from gpupool.cli.down import PATIENCE_S, wait_for_others
 from gpupool.cli.options import existing_name_option
 from gpupool.cli.progress import progress
 from gpupool.local.deletion import delete_cluster
 from gpupool.local.home import CannotUse, home
+from gpupool.local.merging import verify_unmerge
 from gpupool.local.server_process import stop_server
 
 _ATTEMPTS = 3
@@ -32,6 +33,9 @@ def command(name: str, yes: bool) -> None:
     name = cluster.name
     if not yes:
         click.confirm(f'Delete cluster "{name}" and all of {cluster.path}?', abort=True)
+    # What may be refused comes before the server is stopped.
+    wait_for_others(place)
+    verify_unmerge(cluster)
     for _ in range(_ATTEMPTS):  # somebody may start it again: stop that server, too
         with progress(f'Deleting cluster "{name}"') as shown:
             shown.say("it stops")

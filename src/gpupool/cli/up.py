@@ -19,7 +19,7 @@ from gpupool.cli.up_view import (
     pools_words,
     started_words,
 )
-from gpupool.local.home import ClusterDirectory, Home, home
+from gpupool.local.home import ClusterDirectory, Home, home, start_command
 
 if TYPE_CHECKING:
     from gpupool.local.cluster_setup import Wish
@@ -136,7 +136,7 @@ def command(
                 click.echo(f"{flags} take effect after: gpupool down", err=True)
             with progress(f'Waiting for the nodes of cluster "{found.name}"') as shown:
                 pools = _nodes(found, port, shown)
-            finish(found, port, pools)
+            finish(found, _port_now(found), pools)
             return
         # The server that had the cluster has ended: now it is our turn.
     raise StartFailed("Another command starts or stops the cluster, and did not get done.")
@@ -209,6 +209,7 @@ def _start(place: Home, wish: "Wish", finish: "Finish") -> int | ClusterDirector
     with ended_unless_ready(spawned), progress(title, at_once=True) as shown:
         port = wait_started(spawned, on_step=shown.say)
         pools = _nodes(cluster, port, shown)
+    port = _port_now(cluster)
     click.echo(started_words(cluster.name, time.monotonic() - began, pools))
     finish(cluster, port, pools)
     return 0
@@ -236,6 +237,21 @@ def _nodes(cluster: ClusterDirectory, port: int, shown: Progress) -> "Pools | No
         shown.say(f"{there} of {pools.wanted} nodes are there, {pools.ready} are ready")
 
     return pools_as_they_come(cluster.path, port, stall_s=_STALL_S, limit_s=_LIMIT_S, tell=tell)
+
+
+def _port_now(cluster: ClusterDirectory) -> int:
+    """Of a server that still runs: this command may have been stopped for long (Ctrl-Z)."""
+    from gpupool.local.launch import StartFailed
+    from gpupool.local.server_process import running_server
+
+    server = running_server(cluster)
+    if server and server.port:
+        return server.port
+    end = "stopped" if cluster.path.exists() else "deleted"
+    raise StartFailed(
+        f'Cluster "{cluster.name}" was {end} while this command waited for its nodes. '
+        f"Start it again: {start_command(cluster.name)}"
+    )
 
 
 def _show_troubles(cluster: ClusterDirectory) -> None:

@@ -93,6 +93,13 @@ def remove_from(path: Path, cluster: str) -> None:
             config.current_context = ""
 
 
+def verify_removal(path: Path) -> None:
+    """Checks that `remove_from` would work; changes nothing. Raises KubeconfigError."""
+    if os.path.exists(path):
+        with _changing(path):
+            pass
+
+
 class _Config:
     """A kubeconfig as the nodes of its YAML."""
 

@@ -48,11 +48,21 @@ def context_name(cluster: ClusterDirectory) -> str:
     return NAMES.kubeconfig_entry(cluster.name)
 
 
+def verify_unmerge(cluster: ClusterDirectory) -> None:
+    """Checks that `unmerge` will work, before the cluster is stopped."""
+    path = _merged_into(cluster)
+    if path is None:
+        return
+    try:
+        kubeconfig_merge.verify_removal(path)
+    except kubeconfig_merge.KubeconfigError as error:
+        raise CannotUse(str(error)) from error
+
+
 def unmerge(cluster: ClusterDirectory) -> Path | None:
     """Removes what `merge` has added; returns the file, or None if nothing was added."""
-    try:
-        path = Path(cluster.merged_file.read_text(encoding="utf-8").rstrip("\n"))
-    except FileNotFoundError:
+    path = _merged_into(cluster)
+    if path is None:
         return None
     try:
         kubeconfig_merge.remove_from(path, cluster.name)
@@ -60,3 +70,10 @@ def unmerge(cluster: ClusterDirectory) -> Path | None:
         raise CannotUse(str(error)) from error
     cluster.merged_file.unlink()
     return path
+
+
+def _merged_into(cluster: ClusterDirectory) -> Path | None:
+    try:
+        return Path(cluster.merged_file.read_text(encoding="utf-8").rstrip("\n"))
+    except FileNotFoundError:
+        return None
