@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from kubeclient.objects import Obj
+from testbed.cluster import Kubernetes
 from testbed.container_runtime import NVIDIA, ContainerRuntime
 from testbed.images import BUSYBOX
 from testbed.installation import (
@@ -28,6 +29,7 @@ from testbed.installation import (
     RUNTIME_CLASS,
     Installation,
 )
+from testbed.nvidia_runtime import silent_of
 
 NAMESPACE = "gpu-operator"
 _BROKEN = "/broken"  # a file that makes the pod of NVIDIA's plugin not ready
@@ -77,6 +79,25 @@ def broken_plugin(installation: Installation, node: str) -> Iterator[None]:
         yield
     finally:
         installation.kubectl(*inside, "rm", _BROKEN)
+
+
+@contextmanager
+def silent_way(kubernetes: Kubernetes, installation: Installation, node: str) -> Iterator[None]:
+    """Cards do not get into containers of this node, and nobody is told, for the length of the
+    block."""
+    if NODES[node].way == NVIDIA_NRI:
+        installation.kill(f"nvidia-nri-{node}")
+        try:
+            yield
+        finally:
+            installation.start(f"nvidia-nri-{node}")
+        return
+    (folder,) = (each.folder for each in kubernetes.nodes if each.name == node)
+    silent_of(folder).touch()
+    try:
+        yield
+    finally:
+        silent_of(folder).unlink()
 
 
 def _namespace() -> Obj:

@@ -35,6 +35,7 @@ for word in "$@"; do
   case "$before" in --bundle|-b) bundle=$word;; esac
   before=$word
 done
+[ -e {silent_of(folder)} ] && exec {runc} "$@"
 case " $* " in *" create "*) {inject} "$bundle" {cdi} {record} || exit 1;; esac
 exec {runc} "$@"
 """
@@ -45,6 +46,11 @@ exec {runc} "$@"
 
 def record_of(folder: Path) -> Path:
     return folder / "nvidia-runtime.jsonl"
+
+
+def silent_of(folder: Path) -> Path:
+    """While this file is there, it adds nothing and says nothing."""
+    return folder / "nvidia-runtime-is-silent"
 
 
 # -- run by itself ------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from kubeclient.kubeletapi.messages import (
     Mount,
     PreStartContainerRequest,
 )
-from tests.agent.nodes import M40, V100, Node
+from tests.agent.nodes import M40, NAME, V100, Node
 
 GPU, MEM, PERCENT = "nvidia.com/gpu", "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
 WHOLE = {GPU: (2, 2)}
@@ -81,6 +81,15 @@ async def test_allocate_answers_every_container_the_same_and_shows_no_card(node:
         assert not options.preferred_allocation_available
         assert options.pre_start_required
         await plugin.pre_start_container(PreStartContainerRequest(("0",)))
+
+
+async def test_allocate_tells_the_limiter_which_device_must_be_there(node: Node) -> None:
+    await node.create()
+    node.insert([M40])
+    async with node.kubelet.running(), node.agent(control_devices=("/dev/nvidiactl",)):
+        await node.wait(lambda: GPU in node.kubelet.counts)
+        given = (await node.kubelet.plugin(GPU).allocate(asks("0"))).containers[0].envs
+        assert given["GPUPOOL_CARD_CHECK"] == f"/dev/nvidiactl node {NAME}, way runtime"
 
 
 async def test_the_limiter_is_mounted_where_shares_are_isolated(node: Node) -> None:

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from gpupool.agent import way_facts
 from gpupool.agent.way_facts import OwnDriver, cdi_kind, nvidia_plugin, runtime_classes
-from gpupool.agent.ways import NOTHING_FOUND, ORDER, choose, refusal_of, without_closed_cards
+from gpupool.agent.ways import (
+    NOTHING_FOUND,
+    ORDER,
+    card_check,
+    choose,
+    refusal_of,
+    without_closed_cards,
+)
 from gpupool.contract.inventory import inventory_of, inventory_text
 from gpupool.contract.names import ANNOTATION_INVENTORY, LABEL_PINNED_WAY, LABEL_WAY
 from gpupool.core.gpu import Card, CardHealth, Inventory
@@ -115,6 +122,17 @@ def test_allocate_is_refused_with_node_and_way_unless_our_plugin_holds_container
         "node gpu-1: cards do not get into containers by NVIDIA's plugin of the container runtime: "
         "its pod is not ready"
     )
+
+
+def test_the_limiter_checks_for_the_card_where_others_put_it_in() -> None:
+    devices = ("/dev/nvidiactl", "/dev/dxg")
+    by_class = Ways(Way.RUNTIME_CLASS, runtime_class="nvidia")
+    assert card_check("gpu-1", by_class, devices) == (
+        "/dev/nvidiactl:/dev/dxg node gpu-1, way runtime-class=nvidia"
+    )
+    for way in (Way.NRI, Way.MOUNTS, None):
+        assert card_check("gpu-1", Ways(way), devices) == ""
+    assert card_check("gpu-1", by_class, ()) == ""
 
 
 # -- facts -------------------------------------------------------------------------------------

@@ -18,8 +18,15 @@ from kubeclient.objects import Obj
 from testbed.build import BuildError
 from testbed.cluster import Kubernetes
 from testbed.gpu_images import write_gpu_images
-from testbed.gpu_operator import NODES, broken_plugin, injection, install_operator, runtimes
-from testbed.installation import MOUNTS, NRI, NVIDIA_NRI, RUNTIME, Installation
+from testbed.gpu_operator import (
+    NODES,
+    broken_plugin,
+    injection,
+    install_operator,
+    runtimes,
+    silent_way,
+)
+from testbed.installation import MOUNTS, NRI, NVIDIA_NRI, RUNTIME, RUNTIME_CLASS, Installation
 from testbed.story import V100
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.kubernetes.conftest import LONGEST_S, allocatable, registered
@@ -257,3 +264,31 @@ def test_a_container_that_starts_again_while_its_card_does_not_get_in_is_refused
     kubectl.wait("condition=Ready", "pod/again", within_s=80)
     assert kubectl.field(f"{place}.containerID", "pod", "again") != before
     assert mismatches(kubectl, current(kubectl)) == []
+
+
+@pytest.mark.parametrize("way", [RUNTIME, RUNTIME_CLASS, NVIDIA_NRI])
+def test_a_share_whose_card_did_not_get_in_ends_with_node_and_way(
+    kubernetes: Kubernetes, gpupool: Installation, kubectl: Kubectl, admin: Kubectl, way: str
+) -> None:
+    """Nobody knows that the way is broken: the limiter in the container notices."""
+    (node,) = (name for name, place in NODES.items() if place.way == way)
+    share_nodes(admin, [node], [])
+    main = container("main", RESOURCE_GPU_MEM, 2)
+    main["command"] = [
+        "python3",
+        "-c",
+        "import time; print('I run', flush=True); time.sleep(2**31)",
+    ]
+    with silent_way(kubernetes, gpupool, node):
+        made = pod("lost", [main], node)
+        made["spec"]["restartPolicy"] = "Never"
+        kubectl.apply(made)
+        eventually(lambda: kubectl.field(".status.phase", "pod", "lost") == "Failed", LONGEST_S)
+    (status,) = kubectl.json("get", "pod", "lost")["status"]["containerStatuses"]
+    ended = status["state"]["terminated"]
+    assert ended["exitCode"] == 78, ended
+    assert f"did not get into it: node {node}, way {way}" in ended["message"]
+    assert "I run" not in kubectl("logs", "lost")
+    kubectl("delete", "pod", "lost")
+    kubectl.apply(pod("lost", [main], node))
+    kubectl.wait("condition=Ready", "pod/lost", within_s=80)

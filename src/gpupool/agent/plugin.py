@@ -13,7 +13,12 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from gpupool.agent.devices import Offer
-from gpupool.contract.names import ENV_VISIBLE_DEVICES, HELD_BACK, VISIBLE_DEVICES_NONE
+from gpupool.contract.names import (
+    ENV_CARD_CHECK,
+    ENV_VISIBLE_DEVICES,
+    HELD_BACK,
+    VISIBLE_DEVICES_NONE,
+)
 from kubeclient.kubeletapi.errors import Refusal
 from kubeclient.kubeletapi.messages import (
     AllocateRequest,
@@ -40,6 +45,7 @@ class ResourcePlugin:
         self._ids: frozenset[str] = frozenset()
         self._mounts: tuple[Mount, ...] = ()
         self._refusal = ""
+        self._card_check = ""
         self._changed = asyncio.Event()
         self._wanted = asyncio.Event()
         # How often `leave` was called. A stream ends when this differs from its value at the
@@ -62,10 +68,14 @@ class ResourcePlugin:
         self._devices, self._ids = (), frozenset()
         self._wanted.clear()
 
-    def set_answer(self, mounts: tuple[Mount, ...], refusal: str = "") -> None:
-        """The mounts of containers that are allocated from now on; or why none is allocated."""
+    def set_answer(
+        self, mounts: tuple[Mount, ...], refusal: str = "", card_check: str = ""
+    ) -> None:
+        """The mounts of containers that are allocated from now on, and what their limiter checks
+        (`ways.card_check`); or why none is allocated."""
         self._mounts = mounts
         self._refusal = refusal
+        self._card_check = card_check
 
     def offer(self, offer: Offer) -> None:
         # An empty first offer does not set `_wanted`, so a node without cards registers nothing.
@@ -110,6 +120,8 @@ class ResourcePlugin:
         if self._refusal:
             raise Refusal(f"{self.resource}: {self._refusal}")
         envs = {ENV_VISIBLE_DEVICES: VISIBLE_DEVICES_NONE}
+        if self._card_check:
+            envs[ENV_CARD_CHECK] = self._card_check
         answer = ContainerAllocateResponse(envs, self._mounts)
         # The protocol wants one answer for each container, in the order of the request.
         return AllocateResponse((answer,) * len(request.containers))

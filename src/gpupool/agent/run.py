@@ -53,7 +53,7 @@ from gpupool.agent.settings import AgentSettings
 from gpupool.agent.shares import Shares
 from gpupool.agent.wall_keeper import WallKeeper
 from gpupool.agent.way_finder import WayFinder
-from gpupool.agent.ways import refusal_of, without_closed_cards
+from gpupool.agent.ways import card_check, refusal_of, without_closed_cards
 from gpupool.contract.card_orders import BadOrders, orders_of
 from gpupool.contract.inventory import inventory_text
 from gpupool.contract.names import (
@@ -340,7 +340,8 @@ class _Agent:
         elif is_limiting:
             mounts += self._limiter_mounts()
         refusal = refusal_of(self._settings.node, self._ways)
-        wanted = inventory.cards, mode, mounts, self._holdings, self._has_rival, refusal
+        check = card_check(self._settings.node, self._ways, self._settings.control_devices)
+        wanted = inventory.cards, mode, mounts, self._holdings, self._has_rival, refusal, check
         if wanted == self._offered:
             return  # do not build a list of thousands of devices every second
         self._offered = wanted
@@ -350,7 +351,7 @@ class _Agent:
                 plugin.withdraw()
                 self._events.say_once(node, OTHER_PLUGIN)
                 continue
-            plugin.set_answer(mounts, refusal)
+            plugin.set_answer(mounts, refusal, check)
             plugin.offer(found[resource])
             if found[resource].refusal:
                 self._events.say_once(node, News(True, "GpuUnitTooSmall", found[resource].refusal))

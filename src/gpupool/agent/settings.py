@@ -54,6 +54,9 @@ class AgentSettings:
     install: LimiterPlace | None = None  # where to install the limiter, to be mounted like those
     way: Way | None = None  # how cards get into containers; None: the agent finds out
     own_driver: OwnDriver | None = None  # how its own container asked for the driver, if it did
+    # One of these is in every container with a card, where others put it in; none: not known, as of
+    # simulated cards.
+    control_devices: tuple[str, ...] = ()
     nri: Path | None = None  # the runtime's socket, through which the agent can put cards in
     cdi: Specs = field(default_factory=Specs)  # what the CDI files of the node say about cards
     serve: Serve | None = None  # where the HTTP endpoint is; None: nowhere

@@ -31,6 +31,13 @@ class OwnDriver:
         return any(device.exists() for device in _CONTROL_DEVICES)
 
 
+def control_devices() -> tuple[str, ...]:
+    """One of these is in every container with a card: what the agent's own container has, or else
+    all that there may be."""
+    here = tuple(str(device) for device in _CONTROL_DEVICES if device.exists())
+    return here or tuple(map(str, _CONTROL_DEVICES))
+
+
 class RuntimeClasses(NamedTuple):
     """The runtime class of NVIDIA for a node. That it works is known if the kubelet says so."""
 

@@ -15,7 +15,7 @@ purpose (the NRI socket, mounts), then what the pod must be changed for. NVIDIA'
 because containers start without cards while it is away.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpupool.core.gpu import CardHealth, Inventory
@@ -23,6 +23,8 @@ from gpupool.core.ways import Way, Ways
 
 ORDER = (Way.RUNTIME, Way.NRI, Way.MOUNTS, Way.RUNTIME_CLASS, Way.NVIDIA_NRI)
 
+# Ways by which somebody else puts the card in, without us being asked.
+OTHERS_PUT_IN = (Way.RUNTIME, Way.RUNTIME_CLASS, Way.NVIDIA_NRI)
 # Ways that a person may know of although nothing that the agent sees shows them.
 _TRUSTED = (Way.RUNTIME, Way.NVIDIA_NRI)
 _MISSING = {
@@ -90,6 +92,15 @@ def refusal_of(node: str, ways: Ways) -> str:
     if ways.is_open or ways.chosen is Way.NRI:
         return ""
     return f"node {node}: {no_way_words(ways)}"
+
+
+def card_check(node: str, ways: Ways, devices: Sequence[str]) -> str:
+    """What the limiter checks in containers that are made now; empty: nothing. By these ways,
+    others put the card in, and the runtime goes on without them. `devices`: one of them is in every
+    container with a card."""
+    if not devices or ways.chosen not in OTHERS_PUT_IN:
+        return ""
+    return f"{':'.join(devices)} node {node}, way {ways.words}"
 
 
 def no_way_words(ways: Ways) -> str:

@@ -303,6 +303,7 @@ def command(
     from gpupool.agent.limiter import LimiterPlace
     from gpupool.agent.run import run_agent
     from gpupool.agent.settings import AgentSettings
+    from gpupool.agent.way_facts import control_devices
     from gpupool.agent.xid_policy import BadPolicy, load_policy
     from gpupool.cli.programs import log_to_stderr
     from gpupool.hardware.cdi import DIRECTORIES, Specs
@@ -320,6 +321,7 @@ def command(
         driver = DriverRoot(root[0], root[1], devices) if root is not None else None
         made = driver.spec if driver is not None else lambda: None
         settings["cdi"] = Specs(directories, devices, made)
+        settings["control_devices"] = control_devices()
         told = AgentSettings(policy=load_policy(xid_policy), **settings)
 
         async def work(kube: "Kube") -> None:

@@ -139,6 +139,9 @@ ENV_MEM_POD = "ALIYUN_COM_GPU_MEM_POD"
 ENV_MEM_CONTAINER = "ALIYUN_COM_GPU_MEM_CONTAINER"
 ENV_MEM_DEV = "ALIYUN_COM_GPU_MEM_DEV"
 ENV_CGPU_DISABLE = "CGPU_DISABLE"
+# Read by the limiter: which device a container with a card must have, and words for when it is not
+# there. Set by the device plugin; empty: nothing is checked.
+ENV_CARD_CHECK = "GPUPOOL_CARD_CHECK"
 # Read by the hook of NVIDIA's container toolkit, which makes limits of the driver out of them.
 ENV_MEMORY_REQUEST = "NVIDIA_GPU_MEMORY_REQUEST"
 ENV_MEMORY_LIMIT = "NVIDIA_GPU_MEMORY_LIMIT"
