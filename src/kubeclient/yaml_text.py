@@ -4,19 +4,12 @@ The parser recurses in C: a hundred thousand brackets end the process. And a few
 of aliases mean billions of values.
 """
 
-import re
 from typing import NamedTuple
 
 import yaml
 
 _MOST_LEVELS = 32
 _MOST_VALUES = 100_000
-
-
-# What Go's reader, which is kubectl's, takes for something else and the writer for a text.
-_NOT_TEXT = re.compile(
-    r"[-+]?0o[0-7_]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[yYnN]", re.ASCII
-)
 
 
 class BadYaml(ValueError):
@@ -45,11 +38,6 @@ def load_yaml(raw: bytes) -> object:
         raise BadYaml(f"{where}{words}") from error
     except ValueError as error:  # !!int "x", or more digits than Python reads
         raise BadYaml(f"a value is not of the type that it claims: {error}") from error
-
-
-def needs_quotes(text: str) -> bool:
-    """Whether a text would be read as a number, or as yes or no, by kubectl: 1e3, 0o17, y."""
-    return _NOT_TEXT.fullmatch(text) is not None
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from kubeclient.objects import Obj
+from kubeclient.yaml_writing import dump_yaml
 from localkube.data_directory import read_private, write_private
 from localkube.names import Names
 
@@ -38,7 +39,7 @@ def render(kubeconfig: Kubeconfig) -> bytes:
         "current-context": kubeconfig.entry,
     }
     config |= {key: [entry] for key, entry in entries(kubeconfig).items()}
-    return yaml.dump(config, Dumper=yaml.CSafeDumper, sort_keys=False, encoding="utf-8")
+    return dump_yaml(config).encode()
 
 
 def write(path: Path, kubeconfig: Kubeconfig) -> None:

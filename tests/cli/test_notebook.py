@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,7 +13,13 @@ import yaml
 from gpupool.cli import notebook
 from gpupool.cli.example import waiting_steps
 from gpupool.cli.next_steps import Step
-from gpupool.cli.notebook import how_to_open, install_jupyter, notebooks, requirements
+from gpupool.cli.notebook import (
+    how_to_open,
+    install_jupyter,
+    notebooks,
+    old_words,
+    requirements,
+)
 from gpupool.cli.progress import Progress
 from gpupool.local.programs import jupyter
 
@@ -73,6 +80,23 @@ def test_it_says_how_to_open_a_notebook() -> None:
     opening = how_to_open(notebooks(MANIFESTS)[0], ["http://127.96.0.1"])
     assert opening.before == ()
     assert opening.words == "Open http://127.96.0.1 (password: mypassw0rd)."
+
+
+def _pod(manifest: dict[str, Any], name: str, node: str) -> dict[str, Any]:
+    spec = manifest["spec"]["template"]["spec"]
+    return {"kind": "Pod", "metadata": {"name": name}, "spec": {**spec, "nodeName": node}}
+
+
+def test_it_says_which_password_holds_while_a_notebook_waits_for_one_of_its_name() -> None:
+    (other,) = yaml.safe_load_all((ROOT / "examples/notebook.yaml").read_text())
+    (wanted,) = notebooks(MANIFESTS)
+    pods = [_pod(other, "tf-notebook-old-1", "node"), _pod(wanted, "tf-notebook-new-1", "")]
+    assert old_words(wanted, pods) == [
+        "Until then tf-notebook-old-1 runs on, of another Deployment tf-notebook "
+        "(password: mypassw0rdv). Or end it (kubectl delete deployment tf-notebook), and run the "
+        "example again."
+    ]
+    assert old_words(wanted, [_pod(wanted, "tf-notebook-new-2", "node"), pods[1]]) == []
 
 
 def test_it_says_what_to_do_about_a_pod_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,6 +159,7 @@ def test_an_example_is_run_by_name(gpu_cluster: Cluster, kubectl: Kubectl) -> No
     shown = gpupool("example", "notebook", "--no-install", *named, home=home)
     assert "whole card" in shown
     assert "kubectl port-forward deployment/tf-notebook 8888" in shown
+    assert "replaced" not in shown
     assert "http://localhost:8888 (password: mypassw0rdv)" in shown
     admin = Kubectl(kubectl.program, kubectl.kubeconfig, kubectl.folder)
 
@@ -169,6 +170,8 @@ def test_an_example_is_run_by_name(gpu_cluster: Cluster, kubectl: Kubectl) -> No
     shown = gpupool("example", "notebook-service", "--no-install", *named, home=home)
     assert old.removeprefix("pod/") not in shown  # it is of the same Deployment
     assert "(password: mypassw0rd)." in shown
+    replaced = "Deployment tf-notebook was there before, made otherwise: its pods were replaced."
+    assert replaced in shown
     admin("delete", "-f", str(EXAMPLES / "notebook-service.yaml"))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpupool.cli.programs import default_kubeconfig, has_local_clusters
 from gpupool.console.machines import MachineType
-from gpupool.console.platform import Known, MachineDesk, OwnMachine, Platform, Quota
+from gpupool.console.platform import Instances, Known, MachineDesk, OwnMachine, Platform, Quota
 
 if TYPE_CHECKING:
     from gpupool.local.home import ClusterDirectory
@@ -56,36 +56,21 @@ def platform(kubeconfig: str) -> Platform:
             yield kube
 
     program = (sys.executable, "-m", "gpupool") if has_local_clusters() else ()
-    desk = (
-        MachineDesk(_machines, _add_machines, _remove_machine, _machines_problem)
-        if program
-        else None
-    )
+    desk = MachineDesk(_machines, _add_machines, _remove_machine) if program else None
     return Platform(known, opened, _quotas, _key_of_name, desk, program)
 
 
-def _machines() -> tuple[OwnMachine, ...]:
+def _machines() -> Instances:
     from gpupool.local.home import CannotUse, home
     from gpupool.local.machines import Machines
 
     try:
         found = Machines(home()).all().values()
-    except (CannotUse, OSError):  # `_machines_problem` says what is wrong
-        return ()
-    return tuple(OwnMachine(m.name, m.instance_type, m.cluster, m.pool) for m in found)
-
-
-def _machines_problem() -> str:
-    from gpupool.local.home import CannotUse, home
-    from gpupool.local.machines import Machines
-
-    try:
-        Machines(home()).all()
     except CannotUse as error:
-        return error.message
+        return Instances(problem=error.message)
     except OSError as error:
-        return str(error)
-    return ""
+        return Instances(problem=str(error))
+    return Instances(tuple(OwnMachine(m.name, m.instance_type, m.cluster, m.pool) for m in found))
 
 
 def _add_machines(instance_type: str, names: tuple[str, ...], count: int) -> str:

@@ -85,9 +85,15 @@ class Done:
     steps: tuple[Step, ...]  # what to type next, once KUBECONFIG names the cluster
     ending: str  # what to do after them
     has_notebook: bool
+    replaced: str = ""  # what was there before under the same name
 
     def words(self, output: Output) -> str:
-        return f"examples/{self.name}.yaml:\n\n{_shown(self.pods, output)}"
+        shown = f"examples/{self.name}.yaml:\n\n{_shown(self.pods, output)}"
+        if not self.replaced:
+            return shown
+        return (
+            f"{shown}\n\n{self.replaced} was there before, made otherwise: its pods were replaced."
+        )
 
 
 def run_example(path: Path, cluster: ClusterDirectory, *, installs: bool) -> Done:
@@ -95,28 +101,36 @@ def run_example(path: Path, cluster: ClusterDirectory, *, installs: bool) -> Don
     import yaml
 
     from gpupool.cli.example_run import links_of, run
-    from gpupool.cli.notebook import how_to_open, install_jupyter, notebooks
+    from gpupool.cli.notebook import how_to_open, install_jupyter, notebooks, old_words
 
     manifests = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
     found = notebooks(manifests)
     is_new = bool(found) and installs and install_jupyter()
     kubeconfig = str(cluster.kubeconfig)
     with progress(f"Running examples/{path.name}") as told:
-        pods = ask_cluster(
+        pods, has_replaced = ask_cluster(
             lambda kube: run(kube, manifests, told, start_again=is_new),
             doing="",
             kubeconfig=kubeconfig,
         )
     links = ask_cluster(lambda kube: links_of(kube, manifests), kubeconfig=kubeconfig)
     if waiting := waiting_pods(pods):
-        return Done(path.stem, pods, links, waiting_steps(waiting[0][0]), "", bool(found))
+        old = [words for notebook in found for words in old_words(notebook, pods)]
+        steps = waiting_steps(waiting[0][0])
+        return Done(path.stem, pods, links, steps, "\n".join(old), bool(found))
     openings = [how_to_open(notebook, links) for notebook in found]
     steps = tuple(step for opening in openings for step in opening.before)
     words = [opening.words for opening in openings]
     if sys.stdout.isatty():
         words += [from_elsewhere(opening.link, os.environ) for opening in openings]
     ending = "\n\n".join(filter(None, words))
-    return Done(path.stem, pods, links, steps, ending, bool(found))
+    replaced = _workloads(manifests) if has_replaced else ""
+    return Done(path.stem, pods, links, steps, ending, bool(found), replaced)
+
+
+def _workloads(manifests: list["Obj"]) -> str:
+    made = [each for each in manifests if "template" in (each.get("spec") or {})]
+    return ", ".join(f"{each['kind']} {each['metadata']['name']}" for each in made)
 
 
 def _list(known: dict[str, Path]) -> "Table[tuple[str, str]]":

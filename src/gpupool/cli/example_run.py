@@ -1,6 +1,7 @@
 """Applies the manifests of an example to a cluster, and follows its pods."""
 
 import asyncio
+from typing import NamedTuple
 
 from gpupool.cli.progress import Progress
 from kubeclient.client import APPLY_PATCH, Kube
@@ -12,11 +13,19 @@ _LOOK_EVERY_S = 0.1
 _NAMESPACE = "default"
 
 
-async def run(kube: Kube, manifests: list[Obj], told: Progress, *, start_again: bool) -> list[Obj]:
-    """The pods, once each of them runs or waits for a node. `start_again`: pods that run already
-    get the program that was installed after their start.
+class Ran(NamedTuple):
+    """What has become of an example."""
+
+    pods: list[Obj]
+    has_replaced: bool  # pods of an earlier manifest
+
+
+async def run(kube: Kube, manifests: list[Obj], told: Progress, *, start_again: bool) -> Ran:
+    """Once each pod runs or waits for a node. `start_again`: pods that run already get the program
+    that was installed after their start.
 
     Pods of an earlier manifest go first: two examples have a notebook of the same name."""
+    before = set() if start_again else {_uid(pod) for pod in await _pods(kube, manifests)}
     if start_again:
         for pod in await _pods(kube, manifests):
             await kube.delete(PODS, pod["metadata"]["name"], _NAMESPACE)
@@ -31,9 +40,13 @@ async def run(kube: Kube, manifests: list[Obj], told: Progress, *, start_again: 
         if any(has_old) and not waiting(pods):  # one that waits may keep the old one for ever
             is_done = False
         if is_done or clock() > deadline:
-            return pods
+            return Ran(pods, has_replaced=not before <= {_uid(pod) for pod in pods})
         told.say(f"{sum(map(_is_ready, pods))} of {len(pods)} pods are ready")
         await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def _uid(pod: Obj) -> str:
+    return str(pod["metadata"]["uid"])
 
 
 async def _has_old_pods(kube: Kube, manifest: Obj) -> bool:

@@ -94,14 +94,32 @@ class Opening(NamedTuple):
 
 def how_to_open(notebook: "Obj", links: Sequence[str] = ()) -> Opening:
     """By the link of its service, else through a port that is forwarded."""
-    container = _container(notebook) or {}
-    env = {each["name"]: each.get("value", "") for each in container.get("env") or ()}
-    password = env.get("PASSWORD", "")
+    password = _password(notebook)
     if links:
         return Opening(links[0], password)
     what = f"{notebook['kind'].lower()}/{notebook['metadata']['name']}"
     forward = Step(f"kubectl port-forward {what} 8888")
     return Opening("http://localhost:8888", password, (forward,))
+
+
+def old_words(notebook: "Obj", pods: Iterable["Obj"]) -> list[str]:
+    """Of pods that run on while the notebook's own one waits: they have the password of before.
+    `pods`: of the notebook."""
+    kind, name = notebook["kind"], notebook["metadata"]["name"]
+    old = [pod for pod in notebooks(pods) if _password(pod) != _password(notebook)]
+    return [
+        f"Until then {pod['metadata']['name']} runs on, of another {kind} {name} "
+        f"(password: {_password(pod)}). Or end it (kubectl delete {kind.lower()} {name}), and run "
+        "the example again."
+        for pod in old
+        if pod["spec"].get("nodeName")
+    ]
+
+
+def _password(notebook: "Obj") -> str:
+    container = _container(notebook) or {}
+    env = {each["name"]: each.get("value", "") for each in container.get("env") or ()}
+    return str(env.get("PASSWORD", ""))
 
 
 def _container(manifest: "Obj") -> "Obj | None":

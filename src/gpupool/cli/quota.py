@@ -82,10 +82,22 @@ def set_quotas(changes: tuple[str, ...]) -> None:
 
     parsed = [parse_change(change) for change in changes]
     if wrong := [text for text in parsed if isinstance(text, str)]:
-        raise CannotUse("\n".join(wrong))
+        raise CannotUse(_words(changes, wrong))
     wanted = dict(change for change in parsed if not isinstance(change, str))
     place = home()
     with place.alone():
         place.write_quota_changes(place.quota_changes() | wanted)
     for name, limit in wanted.items():
         click.echo(f"{name} is now {limit}.")
+
+
+def _words(changes: tuple[str, ...], wrong: list[str]) -> str:
+    from gpupool.local.config.quotas import parse_change
+
+    if len(wrong) == 1:
+        return wrong[0]
+    meant = "=".join(changes)
+    if len(changes) == 2 and not isinstance(parse_change(meant), str):
+        found = " and ".join(f'"{change}"' for change in changes)
+        return f"wanted NAME=NUMBER as one word, found {found}. Try: gpupool quota set {meant}"
+    return "\n".join([f"{len(wrong)} problems; nothing was changed.", *wrong])

@@ -163,11 +163,10 @@ def config(url: str, ca_file: str, server_name: str, client_kubeconfig: str) -> 
       gpupool scheduler config > kube-scheduler.yaml
       gpupool scheduler config --url https://10.0.0.7:32766 --ca-file ca.crt
     """
-    import yaml
-
     from gpupool.scheduler.kube_scheduler_config import kube_scheduler_config
+    from kubeclient.yaml_writing import dump_yaml
 
     made = kube_scheduler_config(
         url, ca_file=ca_file, server_name=server_name, kubeconfig=client_kubeconfig
     )
-    click.echo(yaml.safe_dump(made, sort_keys=False), nl=False)
+    click.echo(dump_yaml(made), nl=False)

@@ -57,7 +57,7 @@ class OwnClusters:
     async def machines(self) -> tuple[OwnMachine, ...]:
         """Instances that exist, free or not."""
         desk = self.platform.desk
-        return await asyncio.to_thread(desk.known) if desk is not None else ()
+        return (await asyncio.to_thread(desk.known)).found if desk is not None else ()
 
     async def find(self, key: str) -> Known:
         """Raises NoSuchThing."""

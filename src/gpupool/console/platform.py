@@ -45,14 +45,19 @@ class OwnMachine:
 
 
 @dataclass(frozen=True, slots=True)
+class Instances:
+    found: tuple[OwnMachine, ...] = ()
+    problem: str = ""  # why they are not known, in words; empty: they are
+
+
+@dataclass(frozen=True, slots=True)
 class MachineDesk:
     """The instances that exist. Each function reads files: not for the event loop."""
 
-    known: Callable[[], tuple[OwnMachine, ...]]
+    known: Callable[[], Instances]
     # Instance type, names, how many more; and the name. They return what is wrong, in words.
     add: Callable[[str, tuple[str, ...], int], str]
     remove: Callable[[str], str]
-    problem: Callable[[], str] = str  # why they are not known, in words; empty: they are
 
 
 @dataclass(frozen=True, slots=True)

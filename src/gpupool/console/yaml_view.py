@@ -3,7 +3,7 @@
 import yaml
 
 from kubeclient.objects import Obj
-from kubeclient.yaml_text import needs_quotes
+from kubeclient.yaml_writing import needs_quotes
 
 # What the API server writes and nobody edits.
 _OF_THE_SERVER = (

@@ -17,6 +17,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from gpupool.local.config.settings import NAMES
+from kubeclient.yaml_writing import dump_yaml
 from localkube.data_directory import write_private
 from localkube.kubeconfig import (
     Kubeconfig,
@@ -172,7 +173,7 @@ def _name(entry: Node) -> str | None:
 
 
 def _node(value: Any) -> Any:
-    return yaml.compose(yaml.dump(value, Dumper=yaml.CSafeDumper), yaml.CSafeLoader)
+    return yaml.compose(dump_yaml(value), yaml.CSafeLoader)
 
 
 @contextlib.contextmanager

@@ -56,6 +56,8 @@ NAMES_AND_NUMBERS = (
     bad(1, "machines remove x", 'There is no machine "x"', "gpupool machines"),
     bad(2, "quota set", "Missing argument 'NAME=NUMBER...'", "gpupool quota set --help"),
     bad(1, "quota set clusters", "NAME=NUMBER", "nodes-per-cluster=100", 'found "clusters"'),
+    bad(1, "quota set eips 2", 'found "eips" and "2"', "Try: gpupool quota set eips=2"),
+    bad(1, "quota set a=1 b=2", "Error: 2 problems; nothing was changed.", 'no quota "b"'),
     bad(1, "quota set clusters=-1", "clusters: wanted a whole number", 'found "-1"'),
     bad(1, "quota set clusters=1e3", "clusters: wanted a whole number", 'found "1e3"'),
     bad(1, "quota set clusters=٣", "clusters: wanted a whole number", 'found "٣"'),

@@ -13,6 +13,6 @@ def json_text(document: Document, *, one_line: bool = False) -> str:
 
 
 def yaml_text(document: Document) -> str:
-    import yaml
+    from kubeclient.yaml_writing import dump_yaml
 
-    return yaml.safe_dump(document, sort_keys=False).rstrip("\n")
+    return dump_yaml(document).rstrip("\n")

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Mapping
 
-import yaml
-
 from gpupool.console.machines import MachineType, offered_types
 from gpupool.console.pages.existing import existing_fields, existing_of
 from gpupool.console.pages.pool_form import SYSTEMS
@@ -13,6 +11,7 @@ from gpupool.console.parts.lines import labels_of
 from gpupool.console.platform import OwnMachine, Quota
 from gpupool.console.words import Translate, word
 from kubeclient.objects import Obj
+from kubeclient.yaml_writing import dump_yaml
 
 # As the cluster file wants them.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
@@ -141,7 +140,7 @@ def cluster_file(
         "region": values["region"],
         "pools": pools,
     }
-    return str(yaml.safe_dump(file, sort_keys=False, allow_unicode=True))
+    return dump_yaml(file, allow_unicode=True)
 
 
 def _masters(count: int, system: str) -> Obj:

@@ -31,19 +31,19 @@ def _desk(visit: Visit) -> tuple[OwnClusters, MachineDesk]:
 
 async def _show(visit: Visit) -> Shown:
     t, (own, desk) = visit.t, _desk(visit)
-    rows = await asyncio.to_thread(desk.known)
+    known = await asyncio.to_thread(desk.known)
     add = RowAction(t("Add instances"), visit.link("create", "instances"))
     table = _table(visit, own, add)
-    if wrong := await asyncio.to_thread(desk.problem):
-        nothing = view(replace(table, empty=wrong, empty_action=None), [], visit.query)
+    if known.problem:
+        nothing = view(replace(table, empty=known.problem, empty_action=None), [], visit.query)
         return Shown(t("Existing instances"), command="gpupool machines", table=nothing)
-    free = sum(not each.cluster for each in rows)
+    free = sum(not each.cluster for each in known.found)
     return Shown(
         title=t("Existing instances"),
-        sentence=t("{free} of {all} instances are free.", free=free, all=len(rows)),
+        sentence=t("{free} of {all} instances are free.", free=free, all=len(known.found)),
         actions=(add,),
         command="gpupool machines",
-        table=view(table, list(rows), visit.query),
+        table=view(table, list(known.found), visit.query),
     )
 
 
@@ -143,8 +143,8 @@ async def _add(visit: Visit, values: Mapping[str, str]) -> Done:
 
 async def _ask_remove(visit: Visit) -> Question:
     t, name = visit.t, visit.names["name"]
-    _, desk = _desk(visit)
-    if name not in {each.name for each in await asyncio.to_thread(desk.known)}:
+    own, _ = _desk(visit)
+    if name not in {each.name for each in await own.machines()}:
         raise NoSuchThing(t('instance "{name}"', name=name))
     return Question(
         title=t("Remove instance {name}", name=name),

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-import yaml
-
 from gpupool.console.machines import offered_types
 from gpupool.console.pages.existing import existing_fields, existing_of
 from gpupool.console.pages.pool_form import (
@@ -26,6 +24,7 @@ from gpupool.console.visit import Visit
 from kubeclient.errors import KubeError
 from kubeclient.objects import Obj
 from kubeclient.resources import CRDS
+from kubeclient.yaml_writing import dump_yaml
 
 _EXAMPLE: Obj = {
     "apiVersion": NODE_POOLS.api_version,
@@ -69,7 +68,7 @@ async def _ask_create(visit: Visit) -> Question:
         title = t("Create managed node pool")
     elif start.is_scaling:
         title = t("Configure auto scaling")
-    example = yaml.safe_dump(_EXAMPLE, sort_keys=False)
+    example = dump_yaml(_EXAMPLE)
     return Question(
         title=title,
         button=t("Create node pool"),

@@ -1,4 +1,4 @@
-"""Objects as YAML, quoted where Kubernetes quotes."""
+"""Objects as YAML, quoted where Kubernetes quotes, and where other readers need it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import orjson
 import yaml
 
 from kubeclient.objects import Obj
-from kubeclient.yaml_text import needs_quotes
+from kubeclient.yaml_writing import needs_quotes
 
 _NEVER_WRAPPED = 2**31 - 1
 
