@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import random
 import signal
 import socket
 import ssl
@@ -16,6 +17,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+# Below those of NodePorts, and below those that Linux gives to outgoing connections: these take a
+# port that was free when somebody looked before he uses it.
+_PORTS = range(10_000, 30_000)
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
@@ -67,12 +71,20 @@ def _die_with_parent() -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different free ports of the loopback; all are held until the last one is known."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+    """Different free ports of the loopback, in no order that others could have drawn, too."""
+    found: list[int] = []
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        if len(found) == count:
+            break
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
+
+
+def free_port() -> int:
+    (port,) = free_ports(1)
+    return port
 
 
 def wait_until(ready: Callable[[], bool], child: Child, seconds: float) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import random
-import socket
 from dataclasses import dataclass, field
 
 from gpupool.testing import Cluster
@@ -13,6 +12,7 @@ from kubeclient.errors import KubeError
 from kubeclient.objects import Obj
 from kubeclient.port_forward import page_of_pod
 from kubeclient.resources import CONFIG_MAPS, PODS
+from testbed.processes import free_port
 
 NAMESPACE = "default"
 SPOKEN = "hello from the pod"
@@ -32,13 +32,6 @@ def access_to(cluster: Cluster) -> Access:
         return f"Bearer {token}"
 
     return Access(cluster.url, trust(ca_file=str(cluster.ca)), authorization)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def pod(name: str, *command: str, gpu: bool) -> Obj:

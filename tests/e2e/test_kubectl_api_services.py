@@ -1,11 +1,11 @@
 """An API server that is a pod: its kinds are used by kubectl as those of the cluster."""
 
 import base64
-import socket
 
 import pytest
 
 from kubeclient.objects import Obj
+from testbed.processes import free_port
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.e2e.objects import container, pod, service
 from tests.localkube.apiserver.admission.webhook_server import key_pair
@@ -43,13 +43,6 @@ server.serve_forever()
 """
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
-
-
 def _kept(kind: str, name: str, **texts: str) -> Obj:
     field = "data" if kind == "ConfigMap" else "stringData"
     files = {key.replace("_", "."): text for key, text in texts.items()}
@@ -76,7 +69,7 @@ def test_the_kinds_of_a_pod_are_used_like_others(live: Kubectl) -> None:
     certificate, key = key_pair(f"toys.{live.namespace}.svc")
     front = "-n=kube-system", "configmap", "extension-apiserver-authentication"
     ca = live.field(".data.requestheader-client-ca-file", *front)
-    group, port = f"{live.namespace}.example.com", _free_port()
+    group, port = f"{live.namespace}.example.com", free_port()
     served = container(
         "toys",
         "python",

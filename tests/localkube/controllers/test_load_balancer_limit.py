@@ -10,11 +10,11 @@ from kubeclient.errors import Conflict
 from kubeclient.resources import SERVICES
 from localkube.controllers import load_balancer
 from localkube.names import DEFAULT as NAMES
+from testbed.processes import free_port
 from tests.localkube.controllers.desk import Desk, desk_for
 from tests.localkube.controllers.test_load_balancer import (
     Pods,
     ask,
-    free_port,
     front,
     running,
     service,

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import json
-import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from localkube.apiserver.http.server import Server
+from testbed.processes import free_port
 from tests.localkube.apiserver.streams.process_node import ProcessNode
 from tests.localkube.apiserver.streams.stream_app import pod, streaming
 
@@ -25,12 +25,6 @@ def _their_sockets_end_here() -> Iterator[None]:
     """What they leave open is not to be found by the next test."""
     yield
     gc.collect()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @asynccontextmanager
@@ -114,7 +108,7 @@ async def test_kr8s_executes_and_forwards(tmp_path: Path) -> None:
         ended = await found.exec(["sh", "-c", "echo out"])
         assert (ended.stdout, ended.returncode) == (b"out\n", 0)
         # Its own choice ("auto") is drawn blindly, and taken now and then.
-        async with found.portforward(port, local_port=_free_port()) as local:
+        async with found.portforward(port, local_port=free_port()) as local:
             reader, writer = await asyncio.open_connection("127.0.0.1", local)
             writer.write(b"x" * 100_000)
             assert await reader.readexactly(100_000) == b"x" * 100_000
