@@ -16,6 +16,7 @@ from gpupool.agent.audit import (
 )
 from gpupool.agent.auditor import REASON, Auditor
 from gpupool.agent.metrics import Metrics
+from gpupool.agent.pod_reports import PodReports
 from gpupool.agent.shares import Shares
 from gpupool.core.gpu import Isolation
 from gpupool.hardware.driver import NotAnswering, ProgramUse, Uses
@@ -107,7 +108,8 @@ async def auditing(
     metrics, kube = Metrics(NAME), node.agent_kube
     shares = Shares(kube, NAME, settings.volumes, lambda: seen)
     recorder = Recorder(kube, "gpupool-agent", lambda: datetime.datetime.now(datetime.UTC))
-    auditor = Auditor(kube, settings, Greedy(node.files.state), recorder, lambda: seen)
+    reports = PodReports(kube, NAME, recorder, lambda: seen)
+    auditor = Auditor(settings, Greedy(node.files.state), reports)
     work = (shares.pods.run(), recorder.run(), auditor.run(shares.pods, metrics))
     tasks = [asyncio.create_task(each) for each in work]
     try:

@@ -10,10 +10,11 @@ import pytest
 
 from gpupool.agent.auditor import COVERED, Auditor
 from gpupool.agent.covered import covered, covered_pods, mounts_of
+from gpupool.agent.pod_reports import PodReports
 from gpupool.core.gpu import Isolation
 from gpupool.hardware.driver import ProgramUse
 from kubeclient.events import Recorder
-from tests.agent.nodes import V100, Node
+from tests.agent.nodes import NAME, V100, Node
 from tests.agent.test_audit import Greedy
 from tests.agent.test_shrinks import pod
 
@@ -83,7 +84,8 @@ async def test_a_covered_limiter_is_one_event_of_the_pod_and_of_the_node(node: N
     seen = await node.get()
     kube = node.agent_kube
     recorder = Recorder(kube, "gpupool-agent", lambda: datetime.datetime.now(datetime.UTC))
-    auditor = Auditor(kube, settings, Greedy(node.files.state), recorder, lambda: seen)
+    reports = PodReports(kube, NAME, recorder, lambda: seen)
+    auditor = Auditor(settings, Greedy(node.files.state), reports)
     for _ in range(2):
         auditor.report_covered([pod()], [ProgramUse(1, "GPU-a", 1)])
     writing = asyncio.create_task(recorder.run())

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gpupool.agent.card_watch import REASON
 from gpupool.contract.allocation import pod_allocation
 from gpupool.contract.names import RESOURCE_GPU, RESOURCE_GPU_MEM
 from gpupool.core.gpu import ContainerGpus, Isolation
@@ -187,7 +188,8 @@ def all_ready(kubectl: Kubectl, made: list[Obj]) -> bool:
 
 
 def share_nodes(admin: Kubectl, shared: list[str], whole: list[str]) -> None:
-    admin("label", "node", *shared, "cgpu=true", "cgpu.disable.isolation=false", "--overwrite")
+    if shared:
+        admin("label", "node", *shared, "cgpu=true", "cgpu.disable.isolation=false", "--overwrite")
     if whole:
         admin("label", "node", *whole, "cgpu-", "cgpu.disable.isolation-")
 
@@ -230,6 +232,7 @@ def test_every_container_sees_its_card_and_limit_whatever_the_way(
     found = current(kubectl)
     assert {each["spec"]["nodeName"] for each in found} == set(NODES)
     assert mismatches(kubectl, found) == []
+    assert without_card(kubectl) == ""
     kubectl("delete", "pods", "--all", "--wait=false")
     eventually(lambda: not current(kubectl), LONG_S)
 
@@ -264,6 +267,34 @@ def test_a_container_that_starts_again_while_its_card_does_not_get_in_is_refused
     kubectl.wait("condition=Ready", "pod/again", within_s=80)
     assert kubectl.field(f"{place}.containerID", "pod", "again") != before
     assert mismatches(kubectl, current(kubectl)) == []
+
+
+def without_card(kubectl: Kubectl) -> str:
+    """What agents said about containers that run without their card."""
+    words = "jsonpath={range .items[*]}{.message}{'\\n'}{end}"
+    which = ("involvedObject.kind=Pod", f"reason={REASON}")
+    return kubectl("get", "events", f"--field-selector={','.join(which)}", "-o", words)
+
+
+@pytest.mark.parametrize("way", [RUNTIME, RUNTIME_CLASS, NVIDIA_NRI])
+def test_a_whole_card_that_did_not_get_in_is_reported_with_node_and_way(
+    kubernetes: Kubernetes, gpupool: Installation, kubectl: Kubectl, admin: Kubectl, way: str
+) -> None:
+    """Nobody knows that the way is broken, and no limiter is in the container: the agent looks."""
+    (node,) = (name for name, place in NODES.items() if place.way == way)
+    share_nodes(admin, [], [node])
+    kubectl.apply(pod("sees", [container("main", RESOURCE_GPU, 1)], node))
+    kubectl.wait("condition=Ready", "pod/sees", within_s=80)
+    with silent_way(kubernetes, gpupool, node):
+        both = [container("main", RESOURCE_GPU, 1), container("plain", RESOURCE_GPU, 0)]
+        kubectl.apply(pod("lost", both, node))
+        said = eventually(lambda: without_card(kubectl), LONGEST_S).splitlines()
+    assert len(said) == 1, said
+    assert said[0].startswith("container main runs without the card that it was promised")
+    assert f"Node {node}, way {way}" in said[0]
+    names = kubectl("get", "events", f"--field-selector=reason={REASON}", "-o", "name")
+    assert "/lost." in names
+    assert "/sees." not in names
 
 
 @pytest.mark.parametrize("way", [RUNTIME, RUNTIME_CLASS, NVIDIA_NRI])

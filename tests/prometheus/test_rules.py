@@ -41,6 +41,10 @@ STORIES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {f"gpupool_overuse_memory_mib{{{_POD}}}": "5000x60"},
         {f"gpupool_container_memory_used_bytes{{{_USE}}}": "5000x60"},
     ),
+    "GpuContainerWithoutCard": (
+        {'gpupool_container_without_card{node="n",namespace="ns",pod="p",container="c"}': "1x60"},
+        {f"gpupool_container_memory_request_bytes{{{_USE}}}": "2097152x60"},
+    ),
     "GpuAuditMismatch": (
         {f"gpupool_container_memory_used_bytes{{{_USE}}}": "1048576x60"},
         {

@@ -1,22 +1,17 @@
 """Auditor: checks every few seconds whether pods keep to their shares; reports or evicts them."""
 
 import asyncio
-import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from gpupool.agent.audit import Lasting, Overuse, audited, overuses
 from gpupool.agent.covered import covered_pods
 from gpupool.agent.metrics import Metrics
+from gpupool.agent.pod_reports import PodReports
 from gpupool.agent.settings import AgentSettings
 from gpupool.hardware.driver import NOTHING_READ, Driver, NoDriver, ProgramUse, Uses
-from kubeclient.client import Kube
-from kubeclient.errors import KubeError, NotFound
-from kubeclient.events import WARNING, Recorder
 from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
-
-log = logging.getLogger(__name__)
 
 REASON = "GpuMemoryOveruse"
 COVERED = "LimiterCovered"
@@ -25,18 +20,13 @@ COVERED = "LimiterCovered"
 class Auditor:
     def __init__(
         self,
-        kube: Kube,
         settings: AgentSettings,
         driver: Driver,
-        recorder: Recorder,
-        node_object: Callable[[], Obj | None],
+        reports: PodReports,
     ) -> None:
-        """`node_object` returns the node as last received from the API server."""
-        self._kube = kube
         self._settings = settings
         self._driver = driver
-        self._recorder = recorder
-        self._node_object = node_object
+        self._reports = reports
         self._lasting = Lasting()
         self._reported: set[tuple[str, str]] = set()  # uid of the pod and uuid of the card
         self._covered: set[str] = set()  # uids of pods that were reported
@@ -73,7 +63,7 @@ class Auditor:
                 "its program runs without its limit: something else is mounted over "
                 f"{found[uid]} in its container"
             )
-            self._report(COVERED, words, by_uid[uid])
+            self._reports.warn(by_uid[uid], COVERED, words)
         self._covered = (self._covered | found.keys()) & by_uid.keys()
 
     async def _uses(self) -> Uses:
@@ -87,33 +77,9 @@ class Auditor:
         if (over.uid, over.uuid) not in self._reported:
             self._reported.add((over.uid, over.uuid))
             metrics.overuses_begun += 1
-            self._report(REASON, over.words, pod)
-        if self._settings.evicts and "deletionTimestamp" not in pod["metadata"]:
-            await self._evict(pod)
-
-    def _report(self, reason: str, words: str, pod: Obj) -> None:
-        host, metadata = self._settings.node, pod["metadata"]
-        shown = f"{metadata['namespace']}/{metadata['name']}"
-        log.warning("pod gets round its limit", extra={"pod": shown, "how": words})
-        # The items of a list lack apiVersion and kind, which an event must name.
-        about = {"apiVersion": "v1", "kind": "Pod", **pod}
-        self._recorder.event(about, WARNING, reason, words, host=host)
-        node = self._node_object()
-        if node is not None:
-            self._recorder.event(node, WARNING, reason, f"{shown}: {words}", host=host)
-
-    async def _evict(self, pod: Obj) -> None:
-        """Through the eviction API, which respects PodDisruptionBudgets. If it refuses now, the
-        next audit tries again."""
-        try:
-            await self._kube.evict(pod)
-        except NotFound:
-            return
-        except KubeError as error:
-            log.warning(
-                "pod not evicted, trying again",
-                extra={"pod": pod["metadata"]["name"], "error": str(error)},
-            )
+            self._reports.warn(pod, REASON, over.words)
+        if self._settings.evicts:
+            await self._reports.evict(pod)
 
 
 def _key(over: Overuse, pod: Obj) -> tuple[str, str, str]:

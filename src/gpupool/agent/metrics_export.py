@@ -58,6 +58,12 @@ class AgentCollector(Collector):
             [((values.node,), values.overuses_begun)],
         )
         yield _gauge(
+            "gpupool_container_without_card",
+            "1 for a container that runs without the card that it was promised.",
+            ("node", "namespace", "pod", "container"),
+            [((values.node, *who), 1) for who in sorted(values.without_card)],
+        )
+        yield _gauge(
             "gpupool_pod_isolation",
             "1 for what holds a pod to its share: driver, limiter or none.",
             ("node", "namespace", "pod", "isolation"),

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpupool.agent.auditor import Auditor
+from gpupool.agent.card_watch import CardWatch
 from gpupool.agent.cards import (
     NodeCards,
     Orders,
@@ -47,6 +48,7 @@ from gpupool.agent.news import (
 from gpupool.agent.node_events import NodeEvents
 from gpupool.agent.node_writes import NodeWriter, Wanted, problem_text, published_inventory
 from gpupool.agent.plugin import HOLD_BACK, ResourcePlugin
+from gpupool.agent.pod_reports import PodReports
 from gpupool.agent.registration import is_listened_to, keep_registered, remove_left_sockets
 from gpupool.agent.sampler import Sampler
 from gpupool.agent.settings import AgentSettings
@@ -112,7 +114,9 @@ class _Agent:
         self._events = NodeEvents(settings.node, self._recorder)
         self._keeper = WallKeeper(settings.node, settings.walls, self._recorder)
         self._shares = Shares(kube, settings.node, settings.volumes, self._node, self._keeper)
-        self._auditor = Auditor(kube, settings, driver, self._recorder, self._node)
+        reports = PodReports(kube, settings.node, self._recorder, self._node)
+        self._auditor = Auditor(settings, driver, reports)
+        self._card_watch = CardWatch(settings, reports, lambda: self._ways)
         self._writer = NodeWriter(kube)
         self._injection = Injection(
             *(settings.node, settings.nri, settings.cdi, self._limiter_mounts, self._keeper),
@@ -141,9 +145,7 @@ class _Agent:
         self._offered: tuple[object, ...] | None = None  # the inputs of the last offer
         # The inputs of the last reading, if handling the same inputs again would change nothing.
         self._settled: object = None
-        self._has_rival = (
-            False  # NVIDIA's device plugin runs on this node and counts the same cards
-        )
+        self._has_rival = False  # NVIDIA's device plugin runs here, and counts the same cards
         self._look_now = asyncio.Event()
         self._write_now = asyncio.Event()
         self._is_bad = asyncio.Event()  # set while some card takes no pods
@@ -161,6 +163,7 @@ class _Agent:
             "pods": self._shares.pods.run(),
             "shares": self._shares.run(),
             "audit": self._auditor.run(self._shares.pods, self._metrics),
+            "cards": self._card_watch.run(self._shares.pods, self._metrics),
             "walls": self._keeper.run(
                 self._shares.pods, lambda: self._inventory, self._metrics, self._look_now.set
             ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpupool.agent.covered import MountsOf, mounts_of
 from gpupool.agent.endpoint import Serve
 from gpupool.agent.limiter import LimiterPlace
+from gpupool.agent.missing_cards import PidsOf
 from gpupool.agent.owners import Owner, container_by_cgroup, owner_by_cgroup
 from gpupool.agent.pod_files import VolumePath, kubelet_volumes
 from gpupool.agent.walls import Walls
@@ -36,6 +37,7 @@ class AgentSettings:
     owner: Owner = owner_by_cgroup  # which pod a process of the node belongs to
     mountinfo: MountsOf = mounts_of  # the mounts that a process of the node sees
     container: Owner = container_by_cgroup  # which container; need not know it
+    pids: PidsOf | None = None  # the processes of containers; None: nobody looks for missing cards
     evicts: bool = False  # True: pods that exceed their share for long are evicted
     audit_s: float = 5.0  # between two audits of that
     # What one unit of the resource aliyun.com/gpu-mem is. A pod asks for units; a card has as many

@@ -255,7 +255,8 @@ def _switches(context: click.Context, option: click.Parameter, is_on: bool) -> d
     show_default=True,
     type=click.Choice(("report", "evict")),
     callback=lambda _context, _option, choice: choice == "evict",
-    help="What to do with pods that exceed their share: an event, or also an eviction.",
+    help="What to do with pods that exceed their share, or run without their card: an event, or "
+    "also an eviction.",
 )
 @click.option(
     "--metrics-port",
@@ -301,6 +302,8 @@ def command(
       gpupool agent --node gpu-1 --nri /var/run/nri/nri.sock
     """
     from gpupool.agent.limiter import LimiterPlace
+    from gpupool.agent.missing_cards import pids_of_containers
+    from gpupool.agent.owners import container_by_cgroup
     from gpupool.agent.run import run_agent
     from gpupool.agent.settings import AgentSettings
     from gpupool.agent.way_facts import control_devices
@@ -322,6 +325,7 @@ def command(
         made = driver.spec if driver is not None else lambda: None
         settings["cdi"] = Specs(directories, devices, made)
         settings["control_devices"] = control_devices()
+        settings["pids"] = pids_of_containers(container_by_cgroup)
         told = AgentSettings(policy=load_policy(xid_policy), **settings)
 
         async def work(kube: "Kube") -> None:

@@ -1,0 +1,95 @@
+"""CardWatch: looks once at every container with cards, and reports those that run without."""
+
+import asyncio
+import os
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+
+from gpupool.agent.metrics import Metrics
+from gpupool.agent.missing_cards import Started, has_driver, started, verdict
+from gpupool.agent.pod_reports import PodReports
+from gpupool.agent.settings import AgentSettings
+from gpupool.core.ways import Ways
+from kubeclient.mirror import Mirror
+from kubeclient.objects import Obj
+
+REASON = "CardDidNotGetIn"
+# Containers whose processes cannot be told (no hostPID, an unknown runtime) are not looked for
+# every five seconds for ever.
+_MOST_TRIES = 12
+
+
+class _Seen(NamedTuple):
+    tries: int = 0
+    has_card: bool | None = None  # None: not known yet
+
+
+class CardWatch:
+    def __init__(
+        self,
+        settings: AgentSettings,
+        reports: PodReports,
+        ways: Callable[[], Ways],
+    ) -> None:
+        """`ways`: as of now."""
+        self._settings = settings
+        self._reports = reports
+        self._ways = ways
+        self._seen: dict[str, _Seen] = {}  # by id of the container
+
+    async def run(self, pods: Mirror, metrics: Metrics) -> None:
+        """Until cancelled."""
+        await pods.wait_synced()
+        while self._settings.pids is not None and self._can_tell():
+            await asyncio.sleep(self._settings.audit_s)
+            await self.look(tuple(pods), metrics)
+
+    def _can_tell(self) -> bool:
+        """Not where the agent's own container got the driver, and shows no file of it."""
+        own = self._settings.own_driver
+        if own is None or not own.arrived():
+            return True
+        return has_driver(self._settings.mountinfo(os.getpid()))
+
+    async def look(self, pods: Collection[Obj], metrics: Metrics) -> None:
+        ways = self._ways()
+        by_uid = {pod["metadata"]["uid"]: pod for pod in pods}
+        running = {each.id: each for each in started(pods, ways)}
+        self._seen = {id: seen for id, seen in self._seen.items() if id in running}
+        for each in await self._judge([each for each in running.values() if self._is_open(each)]):
+            self._report(each, by_uid[each.uid], ways)
+        missing = [each for id, each in running.items() if self._lacks(id)]
+        metrics.without_card = {_key(each, by_uid[each.uid]) for each in missing}
+        if self._settings.evicts:
+            for pod in [by_uid[uid] for uid in {each.uid for each in missing}]:
+                await self._reports.evict(pod)
+
+    def _is_open(self, container: Started) -> bool:
+        seen = self._seen.get(container.id, _Seen())
+        return seen.has_card is None and seen.tries < _MOST_TRIES
+
+    def _lacks(self, id: str) -> bool:
+        return id in self._seen and self._seen[id].has_card is False
+
+    async def _judge(self, containers: Iterable[Started]) -> list[Started]:
+        """Those that have no card."""
+        by_id = {each.id: each for each in containers}
+        if not by_id or self._settings.pids is None:
+            return []
+        pids = await asyncio.to_thread(self._settings.pids, by_id.keys())
+        for id in by_id:
+            has_card = verdict(pids.get(id, ()), self._settings.mountinfo)
+            self._seen[id] = _Seen(self._seen.get(id, _Seen()).tries + 1, has_card)
+        return [each for id, each in by_id.items() if self._lacks(id)]
+
+    def _report(self, container: Started, pod: Obj, ways: Ways) -> None:
+        words = (
+            f"container {container.name} runs without the card that it was promised: none of its "
+            f"processes has a file of the driver. Node {self._settings.node}, way {ways.words}. "
+            "`gpupool doctor --canary` checks the node"
+        )
+        self._reports.warn(pod, REASON, words)
+
+
+def _key(container: Started, pod: Obj) -> tuple[str, str, str]:
+    return pod["metadata"]["namespace"], pod["metadata"]["name"], container.name

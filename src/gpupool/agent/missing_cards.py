@@ -1,0 +1,88 @@
+"""Which containers run without the card that they were promised, seen from the node. Pure, but for
+`pids_of_containers`.
+
+Where others put cards into containers (`ways.OTHERS_PUT_IN`), nobody asks us, and a runtime goes on
+without whoever should have done it. The limiter notices that in containers that have it
+(native/isolation/core/promised_card.c). All others are looked at from outside, once, after they
+have started: the kernel shows the node every mount of a process, and each of these ways mounts
+files of the driver.
+
+Nobody is accused on a guess. A container counts as without its card only if none of its processes
+has a file of the driver: a sandbox inside may hide them from some. Pods of other runtime classes
+are passed over, as the mounts of other sandboxes are inside of them. And where the agent's own
+container got the driver by such a way and shows no such mount, nobody is looked at.
+"""
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from gpupool.agent.covered import MountsOf
+from gpupool.agent.owners import Owner
+from gpupool.agent.ways import OTHERS_PUT_IN
+from gpupool.contract.allocation import pod_allocation
+from gpupool.core.ways import Ways
+from kubeclient.objects import Obj
+
+# From the ids of containers to their processes.
+PidsOf = Callable[[Collection[str]], Mapping[str, list[int]]]
+
+# Where a mount of NVIDIA's runtime or plugin is: a library, a program or a device of the driver.
+_DRIVER = re.compile(
+    r"/(?:libcuda|libnvidia-[\w-]+)\.so|/dev/(?:nvidia|dxg)|/nvidia-smi$|^/usr/local/nvidia(?:/|$)"
+)
+_MOST_TEXT = 1 << 20  # of mountinfo
+_STATUSES = ("containerStatuses", "initContainerStatuses")
+
+
+class Started(NamedTuple):
+    """A container with cards that runs."""
+
+    uid: str  # of its pod
+    name: str
+    id: str
+
+
+def started(pods: Iterable[Obj], ways: Ways) -> Iterator[Started]:
+    """The containers whose cards come by these ways, if others put them in."""
+    if ways.chosen not in OTHERS_PUT_IN:
+        return
+    for pod in pods:
+        if (pod["spec"].get("runtimeClassName") or "") in ("", ways.runtime_class):
+            names = {gpus.container for gpus in pod_allocation(pod).containers}
+            yield from _running(pod, names)
+
+
+def _running(pod: Obj, names: Collection[str]) -> Iterator[Started]:
+    status = pod.get("status") or {}
+    for each in (each for key in _STATUSES for each in status.get(key) or ()):
+        # Before that, the runtime may be at work on its mounts.
+        is_running = bool((each.get("state") or {}).get("running"))
+        id = str(each.get("containerID") or "").partition("://")[2]
+        if is_running and id and each.get("name") in names:
+            yield Started(pod["metadata"]["uid"], each["name"], id)
+
+
+def has_driver(mountinfo: str) -> bool:
+    lines = (line.split(" ", 5) for line in mountinfo[:_MOST_TEXT].splitlines())
+    return any(_DRIVER.search(words[4]) for words in lines if len(words) > 5)
+
+
+def verdict(pids: Iterable[int], mountinfo: MountsOf) -> bool | None:
+    """Whether the container has its card; None: none of its processes is there any more."""
+    texts = [text for text in map(mountinfo, pids) if text]
+    return any(map(has_driver, texts)) if texts else None
+
+
+def pids_of_containers(container: Owner) -> PidsOf:
+    """The agent must see the node's processes for this (hostPID)."""
+
+    def find(ids: Collection[str]) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for name in os.listdir("/proc"):
+            if name.isdecimal() and (id := container(int(name))) in ids:
+                found.setdefault(id, []).append(int(name))
+        return found
+
+    return find
