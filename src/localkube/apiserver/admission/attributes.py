@@ -1,6 +1,6 @@
 """Attributes: one write as admission sees it; ClusterView: what it may look up meanwhile."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
@@ -52,6 +52,18 @@ class ClusterView(Protocol):
 
     def list(self, resource: str, namespace: str | None = None) -> Sequence[Obj]:
         """In order of namespace and name; None: of all namespaces."""
+
+
+class PatientView(ClusterView, Protocol):
+    """On the event loop, where a long list must let others go first."""
+
+    async def listed(self, resource: str, namespace: str | None = None) -> Sequence[Obj]:
+        """The same list until one of them changes, with the same objects but for those."""
+
+    def selected(
+        self, resource: str, namespace: str | None, wanted: Callable[[Mapping[str, str]], bool]
+    ) -> AsyncIterator[Obj]:
+        """Those whose labels are wanted, in the same order. None is kept: they may be large."""
 
 
 # Why a write is refused; empty: it is not.

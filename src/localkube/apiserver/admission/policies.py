@@ -6,9 +6,17 @@ from typing import Any, TypeAlias
 from kubeclient.objects import Obj
 from kubeclient.turns import Turns
 from localkube.apiserver.admission.admission_review import admission_request
-from localkube.apiserver.admission.attributes import Attributes, ClusterView
+from localkube.apiserver.admission.attributes import Attributes, PatientView
+from localkube.apiserver.admission.compiling import Compiling
 from localkube.apiserver.admission.matching import matched_kind
-from localkube.apiserver.admission.policy_config import Binding, Hook, Policy, hooks_of
+from localkube.apiserver.admission.policy_config import (
+    Binding,
+    Hook,
+    Policy,
+    hooks_of,
+    length_of,
+    policy_of,
+)
 from localkube.apiserver.admission.policy_judgement import (
     Denial,
     judged,
@@ -44,7 +52,7 @@ Allowed: TypeAlias = Callable[[User | None, tuple[str, str] | None, dict[str, st
 class Policies:
     def __init__(
         self,
-        cluster: ClusterView,
+        cluster: PatientView,
         kinds: Kinds,
         convert: Convert,
         allowed: Allowed,
@@ -55,44 +63,64 @@ class Policies:
         self._versions = Versions(convert)
         self._allowed = allowed
         self._judges = judges
+        self._compiling = Compiling(judges.long_work, "admission policies")
         self._parsed: tuple[Sequence[Obj], Sequence[Obj], tuple[Hook, ...]] | None = None
+        self._compiled: dict[str, tuple[Obj, Policy]] = {}  # by name, with what they were made of
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises ApiError for the first denial, in the order of the policies' names."""
-        hooks = self._hooks(attributes)
+        hooks = await self._hooks(attributes)
         if not hooks:
             return
         refused: ApiError | None = None
         turns = Turns()
         for hook in hooks:
             await turns.next()
-            kind = matched_kind(hook.policy.criteria, attributes, self._cluster, self._kinds)
+            kind = matched_kind(hook.criteria, attributes, self._cluster, self._kinds)
             if kind is None:
                 continue
+            policy = await self._policy(hook)
             # All are asked, also after a denial: their warnings are told in any case.
-            for binding, denial in await self._denials(hook, kind, attributes):
-                refused = refused or _refused(attributes, hook.policy, binding, denial)
+            for binding, denial in await self._denials(hook, policy, kind, attributes):
+                refused = refused or _refused(attributes, policy, binding, denial)
         if refused is not None:
             raise refused
 
-    def _hooks(self, attributes: Attributes) -> tuple[Hook, ...]:
-        bindings = self._cluster.list(BINDINGS)
+    async def _hooks(self, attributes: Attributes) -> tuple[Hook, ...]:
+        bindings = await self._cluster.listed(BINDINGS)
         if not bindings or attributes.kind.resource in _EXEMPT:
             return ()
-        policies = self._cluster.list(POLICIES)
+        policies = await self._cluster.listed(POLICIES)
         kept = self._parsed
         # The view returns the same lists until one of the objects changes.
         if kept is not None and kept[0] is policies and kept[1] is bindings:
             return kept[2]
-        hooks = hooks_of(policies, bindings)
+        hooks = await hooks_of(policies, bindings)
         self._parsed = policies, bindings, hooks
+        names = {hook.name for hook in hooks}
+        self._compiled = {name: made for name, made in self._compiled.items() if name in names}
         return hooks
 
+    async def _policy(self, hook: Hook) -> Policy:
+        """Compiled when it is first needed, and again when it has been changed."""
+
+        def known() -> Policy | None:
+            kept = self._compiled.get(hook.name)
+            return kept[1] if kept is not None and kept[0] is hook.source else None
+
+        def make() -> Policy:
+            return policy_of(hook.source)
+
+        found = known()
+        if found is None:
+            found = await self._compiling.done(known, make, lambda: length_of(hook.source))
+            self._compiled[hook.name] = hook.source, found
+        return found
+
     async def _denials(
-        self, hook: Hook, kind: Kind, attributes: Attributes
+        self, hook: Hook, policy: Policy, kind: Kind, attributes: Attributes
     ) -> list[tuple[Binding | None, Denial]]:
         """Those that refuse the write; it is only warned about the others."""
-        policy = hook.policy
         found: list[tuple[Binding | None, Denial]] = []
         turns = Turns()
         try:
@@ -103,18 +131,17 @@ class Policies:
         for binding in hook.bindings:
             if not self._is_bound(binding, attributes):
                 continue
+            params = params_of(
+                binding, params_kind, attributes.namespace, self._cluster, self._versions
+            )
             try:
-                params = await params_of(
-                    binding, params_kind, attributes.namespace, self._cluster, self._versions
-                )
+                async for each in params:
+                    await turns.next()
+                    denials = await self._judged(policy, kind, attributes, each)
+                    found += _acted_on(denials, policy, binding, attributes)
             except Misconfigured as error:
                 if not policy.ignores_failure:
                     found.append((binding, Denial(f"failed to configure binding: {error}")))
-                continue
-            for each in params:
-                await turns.next()
-                denials = await self._judged(policy, kind, attributes, each)
-                found += _acted_on(denials, policy, binding, attributes)
         return found
 
     def _is_bound(self, binding: Binding, attributes: Attributes) -> bool:

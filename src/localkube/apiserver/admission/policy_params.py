@@ -1,9 +1,9 @@
 """The objects that a binding names as the parameters of its policy."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
 
 from kubeclient.objects import Obj
-from localkube.apiserver.admission.attributes import ClusterView
+from localkube.apiserver.admission.attributes import PatientView
 from localkube.apiserver.admission.policy_config import Binding, ParamRef, Policy
 from localkube.apiserver.admission.versions import Versions
 from localkube.apiserver.kinds import Kind, Kinds
@@ -33,17 +33,20 @@ def param_kind(policy: Policy, kinds: Kinds) -> Kind | None:
 
 
 async def params_of(
-    binding: Binding, kind: Kind | None, namespace: str, cluster: ClusterView, versions: Versions
-) -> list[Obj | None]:
+    binding: Binding, kind: Kind | None, namespace: str, cluster: PatientView, versions: Versions
+) -> AsyncIterator[Obj | None]:
     """The policy is judged once with each. Raises Misconfigured."""
     ref = binding.param_ref
     if kind is None or ref is None:
-        return [None]
-    found = _found(ref, kind, _place(ref, kind, namespace), cluster)
-    if not found and ref.denies_without:
+        yield None
+        return
+    is_found = False
+    async for each in _found(ref, kind, _place(ref, kind, namespace), cluster):
+        is_found = True
+        yield await versions.stored(each, kind)
+    if not is_found and ref.denies_without:
         action = "with `Deny` parameterNotFoundAction"
         raise Misconfigured(f"no params found for policy binding {action}")
-    return [await versions.stored(each, kind) for each in found]
 
 
 def _place(ref: ParamRef, kind: Kind, namespace: str) -> str:
@@ -60,14 +63,13 @@ def _place(ref: ParamRef, kind: Kind, namespace: str) -> str:
     return ref.namespace or namespace
 
 
-def _found(ref: ParamRef, kind: Kind, place: str, cluster: ClusterView) -> Sequence[Obj]:
+async def _found(ref: ParamRef, kind: Kind, place: str, cluster: PatientView) -> AsyncIterator[Obj]:
     if ref.name:
         found = cluster.get(kind.resource, place, ref.name)
-        return [] if found is None else [found]
+        if found is not None:
+            yield found
+        return
     if ref.selector is None:
         raise Misconfigured("one of name or selector must be provided")
-    return [
-        each
-        for each in cluster.list(kind.resource, place or None)
-        if ref.selector.matches(each["metadata"].get("labels") or {})
-    ]
+    async for each in cluster.selected(kind.resource, place or None, ref.selector.matches):
+        yield each

@@ -1,9 +1,10 @@
 """StoreView: the store as admission reads it, each version of an object parsed once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from kubeclient.objects import Obj
+from kubeclient.turns import Turns
 from localkube.apiserver.admission.attributes import ClusterView
 
 _KEPT = 4096
@@ -11,6 +12,9 @@ _KEPT = 4096
 
 class ViewedRecord(Protocol):
     """A stored object. Records are never changed: another version is another record."""
+
+    @property
+    def labels(self) -> Mapping[str, str]: ...
 
     def obj(self) -> Obj: ...
 
@@ -26,7 +30,7 @@ class StoreView:
     def __init__(self, store: Records) -> None:
         self._store = store
         self._objects: dict[tuple[str, str, str], tuple[ViewedRecord, Obj]] = {}
-        self._lists: dict[tuple[str, str | None], tuple[Sequence[ViewedRecord], list[Obj]]] = {}
+        self._lists: dict[tuple[str, str | None], tuple[Sequence[ViewedRecord], Sequence[Obj]]] = {}
 
     def get(self, resource: str, namespace: str, name: str) -> Obj | None:
         record = self._store.get(resource, namespace, name)
@@ -44,16 +48,59 @@ class StoreView:
 
     def list(self, resource: str, namespace: str | None = None) -> Sequence[Obj]:
         records = self._store.records(resource, namespace)
+        kept = self._kept(resource, namespace, records)
+        if kept is not None:
+            return kept
+        known = self._known(resource, namespace)
+        parsed = [known.get(id(record)) or record.obj() for record in records]
+        return self._keep(resource, namespace, records, parsed)
+
+    async def listed(self, resource: str, namespace: str | None = None) -> Sequence[Obj]:
+        records = self._store.records(resource, namespace)
+        kept = self._kept(resource, namespace, records)
+        if kept is not None:
+            return kept
+        known, parsed, turns = self._known(resource, namespace), [], Turns()
+        for record in records:
+            await turns.next()
+            parsed.append(known.get(id(record)) or record.obj())
+        return self._keep(resource, namespace, records, parsed)
+
+    async def selected(
+        self, resource: str, namespace: str | None, wanted: Callable[[Mapping[str, str]], bool]
+    ) -> AsyncIterator[Obj]:
+        turns = Turns()
+        for record in self._store.records(resource, namespace):
+            await turns.next()
+            if wanted(record.labels):
+                yield record.obj()
+
+    def _kept(
+        self, resource: str, namespace: str | None, records: Sequence[ViewedRecord]
+    ) -> Sequence[Obj] | None:
+        """None: they have to be parsed."""
         if not records:
             return ()
-        key = (resource, namespace)
-        kept = self._lists.get(key)
-        if kept is not None and kept[0] is records:
-            return kept[1]
+        kept = self._lists.get((resource, namespace))
+        return kept[1] if kept is not None and kept[0] is records else None
+
+    def _known(self, resource: str, namespace: str | None) -> dict[int, Obj]:
+        """Of the list as it was: by the identity of the records, which stay alive with it."""
+        kept = self._lists.get((resource, namespace))
+        if kept is None:
+            return {}
+        return {id(record): obj for record, obj in zip(*kept, strict=True)}
+
+    def _keep(
+        self,
+        resource: str,
+        namespace: str | None,
+        records: Sequence[ViewedRecord],
+        parsed: Sequence[Obj],
+    ) -> Sequence[Obj]:
         if len(self._lists) >= _KEPT:
             self._lists.clear()
-        parsed = [record.obj() for record in records]
-        self._lists[key] = records, parsed
+        self._lists[resource, namespace] = records, parsed
         return parsed
 
 

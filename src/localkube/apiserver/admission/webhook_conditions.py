@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
+from kubeclient.turns import Turns
 from localkube.apiserver.admission.attributes import Attributes, ClusterView
+from localkube.apiserver.admission.compiling import Compiling
 from localkube.apiserver.admission.webhook_config import Condition
 from localkube.apiserver.cel.admission import admission_program
 from localkube.apiserver.cel.errors import EvaluationError
@@ -24,6 +25,8 @@ from localkube.apiserver.cel.types import BOOL
 from localkube.apiserver.judges import Judges
 from localkube.apiserver.status import FieldError, invalid, invalid_value
 
+_KEPT = 1024  # expressions; a webhook has at most 64
+
 
 class ConditionError(Exception):
     """A condition could not be judged."""
@@ -35,7 +38,7 @@ def check_conditions(attributes: Attributes, cluster: ClusterView) -> None:
     for i, webhook in enumerate((attributes.obj or {}).get("webhooks") or ()):
         for j, condition in enumerate(webhook.get("matchConditions") or ()):
             expression = condition.get("expression") or ""
-            why = _compiled(expression).problem if expression else ""
+            why = _compile(expression).problem if expression else ""
             if why:
                 where = f"webhooks[{i}].matchConditions[{j}].expression"
                 errors.append(invalid_value(where, expression, why))
@@ -44,24 +47,43 @@ def check_conditions(attributes: Attributes, cluster: ClusterView) -> None:
         raise invalid(kind.kind, kind.group, attributes.name, errors)
 
 
-async def holds(
-    conditions: Sequence[Condition], variables: Mapping[str, Any], judges: Judges
-) -> bool:
-    """False as soon as one is false; otherwise raises ConditionError if one failed."""
-    compiled = [_compiled(condition.expression) for condition in conditions]
-    names = {"namespaceObject": None, **variables}
+class Conditions:
+    """Those of webhooks, compiled when they are first needed."""
 
-    def question(budget: int) -> bool:
-        return all_hold(compiled, names, Meter(budget))
+    def __init__(self, judges: Judges) -> None:
+        self._judges = judges
+        self._compiling = Compiling(judges.long_work, "conditions of webhooks")
+        self._compiled: dict[str, Expression] = {}
 
-    try:
-        return await judges.answer(question, CONDITIONS_BUDGET)
-    except EvaluationError as error:
-        raise ConditionError(str(error)) from None
-    except Exhausted:
-        raise ConditionError(EXHAUSTED) from None
+    async def hold(self, conditions: Sequence[Condition], variables: Mapping[str, Any]) -> bool:
+        """False as soon as one is false; otherwise raises ConditionError if one failed."""
+        turns, compiled = Turns(), []
+        for condition in conditions:
+            await turns.next()
+            compiled.append(await self._ready(condition.expression))
+        names = {"namespaceObject": None, **variables}
+
+        def question(budget: int) -> bool:
+            return all_hold(compiled, names, Meter(budget))
+
+        try:
+            return await self._judges.answer(question, CONDITIONS_BUDGET)
+        except EvaluationError as error:
+            raise ConditionError(str(error)) from None
+        except Exhausted:
+            raise ConditionError(EXHAUSTED) from None
+
+    async def _ready(self, text: str) -> Expression:
+        found = self._compiled.get(text)
+        if found is None:
+            found = await self._compiling.done(
+                lambda: self._compiled.get(text), lambda: _compile(text), lambda: len(text)
+            )
+            while len(self._compiled) >= _KEPT:
+                del self._compiled[next(iter(self._compiled))]
+            self._compiled[text] = found
+        return found
 
 
-@lru_cache(maxsize=256)
-def _compiled(expression: str) -> Expression:
+def _compile(expression: str) -> Expression:
     return attempted(expression, lambda: admission_program(expression, (BOOL,)))

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from kubeclient.objects import Obj
+from kubeclient.turns import Turns
 from localkube.apiserver.admission.admission_review import (
     InvalidReview,
     Verdict,
@@ -24,10 +25,15 @@ from localkube.apiserver.admission.admission_review import (
     review_version,
     verdict_of,
 )
-from localkube.apiserver.admission.attributes import Attributes, ClusterView, refusal
+from localkube.apiserver.admission.attributes import (
+    Attributes,
+    ClusterView,
+    PatientView,
+    refusal,
+)
 from localkube.apiserver.admission.versions import Convert, Versions
 from localkube.apiserver.admission.webhook_client import NotReached
-from localkube.apiserver.admission.webhook_conditions import ConditionError, holds
+from localkube.apiserver.admission.webhook_conditions import ConditionError, Conditions
 from localkube.apiserver.admission.webhook_config import Callee, Webhook, webhooks_of
 from localkube.apiserver.admission.webhook_match import (
     Invocation,
@@ -84,7 +90,7 @@ _NOTHING_DONE = Round()
 class Webhooks:
     def __init__(
         self,
-        cluster: ClusterView,
+        cluster: PatientView,
         kinds: Kinds,
         complete: Complete,
         client: Client,
@@ -97,12 +103,13 @@ class Webhooks:
         self._client = client
         self._versions = Versions(convert)
         self._judges = judges
+        self._conditions = Conditions(judges)
         self._parsed: dict[str, tuple[Sequence[Obj], tuple[Webhook, ...]]] = {}
         self._waiting: Counter[tuple[str, str]] = Counter()  # by configuration and webhook
 
     async def mutate(self, attributes: Attributes) -> Round:
         """Changes `attributes.obj` in place."""
-        webhooks = self._configured(_MUTATING, attributes)
+        webhooks = await self._configured(_MUTATING, attributes)
         if not webhooks:
             return _NOTHING_DONE
         await within_a_task()
@@ -111,7 +118,9 @@ class Webhooks:
 
     async def _mutate_by_all(self, webhooks: Sequence[Webhook], attributes: Attributes) -> Round:
         changed, again, reinvocable = False, frozenset[Webhook](), set[Webhook]()
+        turns = Turns()
         for webhook in webhooks:
+            await turns.next()
             invocation = await self._invocation(webhook, attributes)
             if invocation is None:
                 continue
@@ -123,7 +132,8 @@ class Webhooks:
         return Round(changed, again, frozenset(reinvocable))
 
     async def mutate_again(self, attributes: Attributes, chosen: frozenset[Webhook]) -> None:
-        webhooks = [each for each in self._configured(_MUTATING, attributes) if each in chosen]
+        configured = await self._configured(_MUTATING, attributes)
+        webhooks = [each for each in configured if each in chosen]
         async with _in_time():
             for webhook in webhooks:
                 invocation = await self._invocation(webhook, attributes)
@@ -131,11 +141,15 @@ class Webhooks:
                     await self._mutate_by(invocation, attributes)
 
     async def validate(self, attributes: Attributes) -> None:
-        webhooks = self._configured(_VALIDATING, attributes)
+        webhooks = await self._configured(_VALIDATING, attributes)
         if not webhooks:
             return
-        found = [await self._invocation(webhook, attributes) for webhook in webhooks]
-        invocations = [invocation for invocation in found if invocation is not None]
+        invocations, turns = [], Turns()
+        for webhook in webhooks:
+            await turns.next()
+            invocation = await self._invocation(webhook, attributes)
+            if invocation is not None:
+                invocations.append(invocation)
         if not invocations:
             return
         await within_a_task()
@@ -154,8 +168,8 @@ class Webhooks:
     async def close(self) -> None:
         await self._client.close()
 
-    def _configured(self, resource: str, attributes: Attributes) -> tuple[Webhook, ...]:
-        configurations = self._cluster.list(resource)
+    async def _configured(self, resource: str, attributes: Attributes) -> tuple[Webhook, ...]:
+        configurations = await self._cluster.listed(resource)
         if not configurations or is_exempt(attributes):
             return ()
         kept = self._parsed.get(resource)
@@ -175,7 +189,7 @@ class Webhooks:
         del request["object"], request["oldObject"]
         variables = {"object": obj, "oldObject": old, "request": request}
         try:
-            wanted = await holds(webhook.conditions, variables, self._judges)
+            wanted = await self._conditions.hold(webhook.conditions, variables)
             return invocation if wanted else None
         except ConditionError as error:
             if webhook.ignores_failure:

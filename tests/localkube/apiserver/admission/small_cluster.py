@@ -1,6 +1,6 @@
 """A cluster of a few objects, and writes to it, for tests of admission."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,16 @@ class SmallCluster:
 
     def list(self, resource: str, namespace: str | None = None) -> Sequence[Obj]:
         return [record.thing for record in self.records(resource, namespace)]
+
+    async def listed(self, resource: str, namespace: str | None = None) -> Sequence[Obj]:
+        return self.list(resource, namespace)
+
+    async def selected(
+        self, resource: str, namespace: str | None, wanted: Callable[[Mapping[str, str]], bool]
+    ) -> AsyncIterator[Obj]:
+        for each in self.list(resource, namespace):
+            if wanted(each["metadata"].get("labels") or {}):
+                yield each
 
     def records(self, resource: str, namespace: str | None = None) -> Sequence[Record]:
         return [

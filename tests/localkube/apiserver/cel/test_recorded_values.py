@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from localkube.apiserver.admission.policy_config import hooks_of
+from localkube.apiserver.admission.policy_config import policy_of
 from localkube.apiserver.admission.policy_judgement import judged
 from localkube.apiserver.cel.authorizer import Authorizer, Check
 from localkube.apiserver.security.access import ALLOWED
 from localkube.apiserver.validation.admission_policies import create_policy
 from tests.localkube.apiserver.cel.expressions import EXPRESSIONS, OBJECT
-from tests.localkube.apiserver.cel.record_values import TARGET, binding, policy
+from tests.localkube.apiserver.cel.record_values import TARGET, policy
 
 RECORDED: list[tuple[str, str]] = json.loads(TARGET.read_bytes())
 _AUTHORIZER = Authorizer(lambda who, what: ALLOWED)
@@ -60,6 +60,5 @@ def _outcome(expression: str) -> str:
     for error in create_policy(stored):
         if error.field == "spec.variables[0].expression":
             return error.message.partition('": ')[2]
-    (hook,) = hooks_of([stored], [binding(0)])
-    (denial,) = judged(hook.policy, _NAMES, _NAMESPACE)
+    (denial,) = judged(policy_of(stored), _NAMES, _NAMESPACE)
     return denial.message
