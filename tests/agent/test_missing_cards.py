@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import datetime
 import subprocess
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,8 +51,8 @@ def running(
     made = pod(isolation=isolation)
     made["status"] = {
         "containerStatuses": [
-            {"name": "c", "containerID": f"containerd://{ID}", "state": {state: {"x": "y"}}},
-            {"name": "plain", "containerID": "containerd://b", "state": {"running": {"x": "y"}}},
+            {"name": "c", "containerID": f"containerd://{ID}", "state": {state: {}}},
+            {"name": "plain", "containerID": "containerd://b", "state": {"running": {}}},
         ]
     }
     if runtime_class:
@@ -215,3 +215,36 @@ async def test_where_the_agent_itself_shows_no_file_of_its_driver_nobody_is_look
             await watch.run(pods, metrics)
         hearing.cancel()
         assert asked == []
+
+
+async def test_pods_that_do_not_change_are_not_read_again(node: Node) -> None:
+    async with watching(node, {ID: [7]}, WITHOUT, audit_s=0.0) as (watch, metrics, asked):
+        pods = CountingMirror(node.agent_kube, PODS)
+        tasks = [asyncio.create_task(pods.run()), asyncio.create_task(watch.run(pods, metrics))]
+        try:
+            await pods.wait_synced()
+            await turns(20)
+            before = pods.reads
+            await turns(20)
+            assert pods.reads == before > 0
+            made = await node.kube.create(PODS, pod(uid="", isolation=Isolation.WHOLE))
+            await node.wait(lambda: pods.reads > before)
+            await node.kube.update_status(PODS, {**made, "status": running()["status"]})
+            await node.wait(lambda: asked == [{ID}])
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+class CountingMirror(Mirror):
+    reads = 0
+
+    def __iter__(self) -> Iterator[Obj]:
+        self.reads += 1
+        return super().__iter__()

@@ -36,13 +36,22 @@ class CardWatch:
         self._reports = reports
         self._ways = ways
         self._seen: dict[str, _Seen] = {}  # by id of the container
+        self._looked_by = Ways()  # the ways at the last look
+        self._is_due = True  # something has changed since the last look, or was not finished then
 
     async def run(self, pods: Mirror, metrics: Metrics) -> None:
         """Until cancelled."""
+        pods.on_change(lambda old, new: self._pods_changed())
         await pods.wait_synced()
         while self._settings.pids is not None and self._can_tell():
             await asyncio.sleep(self._settings.audit_s)
-            await self.look(tuple(pods), metrics)
+            # Parsing a hundred pods costs as much as all that the agent does in a second.
+            if self._is_due or self._ways() != self._looked_by:
+                self._is_due = False
+                await self.look(tuple(pods), metrics)
+
+    def _pods_changed(self) -> None:
+        self._is_due = True
 
     def _can_tell(self) -> bool:
         """Not where the agent's own container got the driver, and shows no file of it."""
@@ -52,15 +61,17 @@ class CardWatch:
         return has_driver(self._settings.mountinfo(os.getpid()))
 
     async def look(self, pods: Collection[Obj], metrics: Metrics) -> None:
-        ways = self._ways()
+        ways = self._looked_by = self._ways()
         by_uid = {pod["metadata"]["uid"]: pod for pod in pods}
         running = {each.id: each for each in started(pods, ways)}
         self._seen = {id: seen for id, seen in self._seen.items() if id in running}
         for each in await self._judge([each for each in running.values() if self._is_open(each)]):
             self._report(each, by_uid[each.uid], ways)
+        self._is_due |= any(map(self._is_open, running.values()))
         missing = [each for id, each in running.items() if self._lacks(id)]
         metrics.without_card = {_key(each, by_uid[each.uid]) for each in missing}
         if self._settings.evicts:
+            self._is_due |= bool(missing)
             for pod in [by_uid[uid] for uid in {each.uid for each in missing}]:
                 await self._reports.evict(pod)
 

@@ -58,7 +58,7 @@ def _running(pod: Obj, names: Collection[str]) -> Iterator[Started]:
     status = pod.get("status") or {}
     for each in (each for key in _STATUSES for each in status.get(key) or ()):
         # Before that, the runtime may be at work on its mounts.
-        is_running = bool((each.get("state") or {}).get("running"))
+        is_running = "running" in (each.get("state") or {})
         id = str(each.get("containerID") or "").partition("://")[2]
         if is_running and id and each.get("name") in names:
             yield Started(pod["metadata"]["uid"], each["name"], id)
