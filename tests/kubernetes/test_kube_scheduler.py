@@ -7,12 +7,16 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpupool.contract.extender_messages import ExtenderArgs
+from gpupool.core.gpu import CardHealth
 from gpupool.health import Address
 from gpupool.scheduler.elected import LEASE
+from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
 from gpupool.scheduler.kube_scheduler_config import kube_scheduler_config
 from kubeclient.client import Kube
@@ -138,3 +142,25 @@ async def test_a_pod_that_waits_is_bound_soon_after_a_release(
             pods = await bound(kube, 2, within_s=30)
         assert {pod["metadata"]["name"] for pod in pods} == {"b", "c"}
         assert_no_card_over(pods)
+
+
+async def test_a_pod_that_fits_only_outside_the_sample_is_led_there(
+    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cards of all nodes but one are ill, which kube-scheduler does not know."""
+    filtered = Extender.filter
+
+    def without_the_good_one(extender: Extender, args: ExtenderArgs) -> Obj:
+        """As if it were in no sample."""
+        names = tuple(name for name in args.names if name != "good") or args.names
+        return filtered(extender, replace(args, names=names))
+
+    monkeypatch.setattr(Extender, "filter", without_the_good_one)
+    async with client(plane) as kube:
+        await add_node(kube, "good", 1)
+        for number in range(230):
+            await add_node(kube, f"n{number}", 1, health=CardHealth.UNHEALTHY)
+        async with extended_kube_scheduler(plane, kube, tmp_path):
+            await add_pods(kube, waiting("p", HALF))
+            [pod] = await bound(kube, 1, within_s=60)
+        assert pod["spec"]["nodeName"] == "good"

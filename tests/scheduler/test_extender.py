@@ -13,6 +13,7 @@ from gpupool.contract.names import ANNOTATION_FREED
 from gpupool.health import Address
 from gpupool.orders.shares import resize
 from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
+from gpupool.scheduler.refused_pods import LEAST_SAMPLE
 from kubeclient.client import Kube
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES, PODS
@@ -270,6 +271,15 @@ async def test_victims_that_free_the_wrong_cards_are_replaced(tmp_path: Path) ->
             assert sorted(victims) in [sorted(uids) for uids in by_card.values()]
 
 
+async def touched(kube: Kube, name: str) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            node = await kube.get(NODES, name)
+            if ANNOTATION_FREED in node["metadata"]["annotations"]:
+                return
+            await asyncio.sleep(0.01)
+
+
 async def test_a_node_is_touched_when_there_is_room_again(tmp_path: Path) -> None:
     async with world(tmp_path) as kube:
         await add_node(kube, "a", 1)
@@ -279,13 +289,21 @@ async def test_a_node_is_touched_when_there_is_room_again(tmp_path: Path) -> Non
             second = await waiting_pod(kube, "second", units=HALF)
             assert (await caller.filter(second, "a"))["NodeNames"] == []
             await kube.delete(PODS, "first", "default", options={"gracePeriodSeconds": 0})
-            async with asyncio.timeout(60):
-                while True:
-                    node = await kube.get(NODES, "a")
-                    if ANNOTATION_FREED in node["metadata"]["annotations"]:
-                        break
-                    await asyncio.sleep(0.01)
+            await touched(kube, "a")
             assert (await caller.filter(second, "a"))["NodeNames"] == ["a"]
+
+
+async def test_a_pod_that_fits_only_outside_a_sample_is_nominated_there(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        await add_node(kube, "far", 1)
+        async with extender(kube) as caller:
+            pod = await waiting_pod(kube, "p", units=HALF)
+            sample = [f"other-{number}" for number in range(LEAST_SAMPLE)]
+            assert (await caller.filter(pod, *sample))["NodeNames"] == []
+            await touched(kube, "far")
+            led = await kube.get(PODS, "p", "default")
+            assert led["status"]["nominatedNodeName"] == "far"
+            assert (await caller.filter(led, "far"))["NodeNames"] == ["far"]
 
 
 async def test_inspect_shows_cards_and_pods(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from gpupool.contract.extender_messages import BindingArgs, ExtenderArgs, PreemptionArgs, Victims
 from gpupool.scheduler import extender as extender_module
+from gpupool.scheduler import refused_pods
 from gpupool.scheduler.bind import LATEST_S
 from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.reservations import LONGEST_S
@@ -104,19 +105,20 @@ def test_a_pod_that_fits_nowhere_gets_no_reservation() -> None:
 
 
 def test_what_is_remembered_between_the_verbs_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extender_module, "_MOST_WAITING", 2)
+    monkeypatch.setattr(extender_module, "_MOST_OFFERED", 2)
+    monkeypatch.setattr(refused_pods, "_MOST", 2)
     verbs = Verbs()
     for name in ("a", "b", "c"):
         verbs.extender.filter(verbs.offer(name, UNITS + 1))
-    assert list(verbs.extender.waiting) == [verbs.uid("a"), verbs.uid("b")]
+    assert [verbs.uid(name) in verbs.extender.refused for name in "abc"] == [True, True, False]
     assert list(verbs.extender._offered) == [verbs.uid("b"), verbs.uid("c")]
 
 
 def test_a_pod_that_still_fits_nowhere_is_remembered() -> None:
     verbs = Verbs()
     verbs.extender.filter(verbs.offer("p", UNITS + 1))
-    assert verbs.extender.freed() == []
-    assert list(verbs.extender.waiting) == [verbs.uid("p")]
+    assert verbs.extender.refused.leads() == []
+    assert verbs.uid("p") in verbs.extender.refused
 
 
 async def test_victims_that_free_the_right_card_are_confirmed() -> None:

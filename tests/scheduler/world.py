@@ -16,7 +16,7 @@ from gpupool.contract.names import (
     RESOURCE_GPU,
     RESOURCE_GPU_MEM,
 )
-from gpupool.core.gpu import Card, Inventory
+from gpupool.core.gpu import Card, CardHealth, Inventory
 from gpupool.scheduler.elected import LEASE, Elected
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
 from kubeclient.client import Kube
@@ -30,17 +30,24 @@ NAMES = frozenset({"default-scheduler", "gpupool-scheduler"})
 CARD_UNITS = 16
 
 
-def cards(node: str, count: int) -> tuple[Card, ...]:
+def cards(node: str, count: int, health: CardHealth = CardHealth.HEALTHY) -> tuple[Card, ...]:
     return tuple(
-        Card(index, f"GPU-{node}-{index}", "Test Card", CARD_UNITS * 1024) for index in range(count)
+        Card(index, f"GPU-{node}-{index}", "Test Card", CARD_UNITS * 1024, health)
+        for index in range(count)
     )
 
 
 async def add_node(
-    kube: Kube, name: str, gpus: int, *, shared: bool = True, pods: int = 250
+    kube: Kube,
+    name: str,
+    gpus: int,
+    *,
+    shared: bool = True,
+    pods: int = 250,
+    health: CardHealth = CardHealth.HEALTHY,
 ) -> None:
     labels = {"kubernetes.io/hostname": name} | ({LABEL_CGPU: "true"} if shared else {})
-    annotations = {ANNOTATION_INVENTORY: inventory_text(Inventory(cards(name, gpus)))}
+    annotations = {ANNOTATION_INVENTORY: inventory_text(Inventory(cards(name, gpus, health)))}
     metadata = {"name": name, "labels": labels, "annotations": annotations}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
     made = await kube.create(NODES, node)

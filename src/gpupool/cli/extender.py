@@ -40,10 +40,10 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 @click.option(
     "--most-nodes",
     type=click.IntRange(min=0),
-    default=20,
+    default=1,
     show_default=True,
     metavar="N",
-    help="Return the N best of the nodes that fit; 0: all of them.",
+    help="Return the N best of the nodes that fit, between which kube-scheduler chooses; 0: all.",
 )
 @click.option("--policy", default="", metavar="NAME", shell_complete=policies, help=POLICY_HELP)
 def command(**options: Any) -> None:

@@ -99,6 +99,10 @@ def filter_result(
     return result
 
 
+def filter_error(error: str) -> Obj:
+    return {"Nodes": None, "NodeNames": None, "Error": error}
+
+
 def priorities(names: Iterable[str], scores: Iterable[int]) -> list[Obj]:
     return [{"Host": name, "Score": score} for name, score in zip(names, scores, strict=True)]
 

@@ -4,8 +4,9 @@ filter returns the best of the nodes that fit, prioritize the scores of the poli
 cards and writes the Binding with them. All verbs use one ledger, and nothing awaits between a
 decision and `assume`, so no card is given out twice.
 
-Pods that fit nowhere are remembered. When a node has room for one of them, the node is touched
-(annotation), because kube-scheduler tries such pods again when a node changes.
+Pods that fit on none of the nodes that were offered are remembered (`refused_pods.py`). When a node
+has room for one of them, the pod is led there, and the node is touched (annotation), because
+kube-scheduler tries such pods again when a node changes.
 """
 
 import logging
@@ -26,12 +27,13 @@ from gpupool.contract.extender_messages import (
 from gpupool.contract.pods import pod_request
 from gpupool.core.pods import PodRequest
 from gpupool.engine.candidates import Candidates, candidates
-from gpupool.engine.decide import Placement, decide, decide_on
+from gpupool.engine.decide import Placement, decide_on
 from gpupool.engine.preempt import preempt_on
 from gpupool.engine.trial import trial
 from gpupool.scheduler.bind import LATEST_S
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.ledger import Assignment, Knowledge
+from gpupool.scheduler.refused_pods import RefusedPods
 from gpupool.scheduler.reservations import Reservations
 from kubeclient.client import Kube
 from kubeclient.errors import Conflict, KubeError, NotFound, NotSent, is_certain
@@ -40,7 +42,8 @@ from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
 
-_MOST_WAITING = 10_000
+_MOST_OFFERED = 10_000
+_TOO_OFTEN = "none of the nodes that were offered has the right cards; others are offered later"
 _NOT_SURE = "another may decide about GPUs by now; ask again"
 
 
@@ -57,15 +60,16 @@ class Extender:
         clock: Callable[[], float],
         may_act: Callable[[], bool],
         most_nodes: int = 0,
+        sampled: Callable[[], None] = lambda: None,
     ) -> None:
-        """`most_nodes`: as many as filter returns; 0: all that fit."""
+        """`most_nodes`: as many as filter returns; 0: all that fit. `sampled`: see RefusedPods."""
         self._kube = kube
         self._most_nodes = most_nodes
         self._clock = clock
         self._may_act = may_act
         self.state = state
         self.reservations = Reservations(state.cluster)
-        self.waiting: dict[str, PodRequest] = {}  # fitted nowhere, by uid
+        self.refused = RefusedPods(state, self.reservations, clock, sampled)
         self._offered: dict[str, _Offered] = {}  # by uid, since their filter call
         self._asked: set[str] = set()  # uids of pods whose Binding may have no answer
 
@@ -73,27 +77,38 @@ class Extender:
 
     def filter(self, args: ExtenderArgs) -> Obj:
         pod = self._offer(args.pod).request
+        self.refused.offered(pod.uid, args.names, _nominated(args.pod))
         found = self._candidates(pod, args.names)
+        is_judged_later = _is_judged_later(args.pod)
         if found:
-            self.waiting.pop(pod.uid, None)
-        elif len(self.waiting) < _MOST_WAITING:
-            self.waiting[pod.uid] = pod
+            self.refused.fits(pod.uid)
+        elif self.refused.is_too_often(pod.uid, args.names):
+            # After an error kube-scheduler pauses, which it does not do after a refusal.
+            return messages.filter_error(_TOO_OFTEN)
+        else:
+            self.refused.add(pod, args.names, knows_all=not is_judged_later)
         refused = found.refused(self.state.cluster, pod)
         # kube-scheduler scores each node that it gets back, one by one. Its own filters have run
         # before this call, so only what it judges later can still rule a node out.
-        fitting = found.fitting(0 if _is_judged_later(args.pod) else self._most_nodes)
+        fitting = found.fitting(0 if is_judged_later else self._most_nodes)
+        if len(fitting) == 1:  # kube-scheduler takes it without calling prioritize
+            self._reserve(pod, found)
         return messages.filter_result(args, fitting, refused.curable, refused.incurable)
 
     def prioritize(self, args: ExtenderArgs) -> list[Obj]:
         """Scores from 10 (best) to 0 (worst). The best node is reserved for the pod."""
         pod = self._offer(args.pod).request
         found = self._candidates(pod, args.names)
-        if found and self.state.ledger.assignment(pod.uid) is None:
-            # Only without an assignment: with one, a reservation would hold the pod's share twice.
-            best = decide_on(self.state.cluster, pod, self.state.policy, (found.best(),))
-            if isinstance(best, Placement):
-                self.reservations.make(pod, best.node, best.allocation, self._clock())
+        if found:
+            self._reserve(pod, found)
         return messages.priorities(args.names, found.scores(messages.MAX_SCORE))
+
+    def _reserve(self, pod: PodRequest, found: Candidates) -> None:
+        if self.state.ledger.assignment(pod.uid) is not None:
+            return  # a reservation would hold the pod's share twice
+        best = decide_on(self.state.cluster, pod, self.state.policy, (found.best(),))
+        if isinstance(best, Placement):
+            self.reservations.make(pod, best.node, best.allocation, self._clock())
 
     def _candidates(self, pod: PodRequest, names: Sequence[str]) -> Candidates:
         cluster, policy = self.state.cluster, self.state.policy
@@ -121,7 +136,7 @@ class Extender:
             return known
         named = {key: metadata.get(key) or "" for key in ("name", "namespace")}
         offered = _Offered(_request(pod), {**named, "uid": uid, "resourceVersion": version})
-        while len(self._offered) >= _MOST_WAITING:
+        while len(self._offered) >= _MOST_OFFERED:
             del self._offered[next(iter(self._offered))]
         self._offered[uid] = offered
         return offered
@@ -193,7 +208,7 @@ class Extender:
                 ledger.asked(uid, assignment.asked_s)  # as in `Binder`
             return str(error)
         ledger.answered(uid)
-        self.waiting.pop(uid, None)
+        self.refused.fits(uid)
         return ""
 
     async def settle_lost(self) -> None:
@@ -231,9 +246,12 @@ class Extender:
     def preempt(self, args: PreemptionArgs) -> Obj:
         """For each node: the proposed victims if they free the right cards, else better ones.
 
-        A node where no victims help is left out.
+        A node where no victims help is left out. All are, if the pod fits without victims on a
+        node that was not offered.
         """
         pod = _request(args.pod)
+        if self.refused.is_led(pod.uid):
+            return messages.preemption_result({})
         found: dict[str, Victims] = {}
         # Reservations end by themselves within seconds: no pod is evicted because of one.
         with self.reservations.ignored():
@@ -256,31 +274,22 @@ class Extender:
         own = preempt_on(cluster, pod, self.state.policy, node, budgets)
         return Victims(own.victims, own.broken_budgets) if own and own.victims else None
 
-    # -- pods that fit nowhere -------------------------------------------------------------
-
-    def freed(self) -> list[str]:
-        """Nodes on which a remembered pod would fit now. Those pods are forgotten."""
-        nodes: dict[str, None] = {}
-        for uid, pod in list(self.waiting.items()):
-            found = decide(self.state.cluster, pod, self.state.policy)
-            if isinstance(found, Placement):
-                nodes[found.node] = None
-                # kube-scheduler asks again when it sees the node change. If the pod does not fit
-                # then, `filter` remembers it again.
-                del self.waiting[uid]
-        return list(nodes)
+    # -- pods that are bound or gone --------------------------------------------------------
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
-        """Forget pods that are bound or gone."""
         if old is not None and (new is None or old["metadata"]["uid"] != new["metadata"]["uid"]):
             self._forget(old["metadata"]["uid"])
         if new is not None and new["spec"].get("nodeName"):
             self._forget(new["metadata"]["uid"])
 
     def _forget(self, uid: str) -> None:
-        self.waiting.pop(uid, None)
+        self.refused.forget(uid)
         self._offered.pop(uid, None)
         self.reservations.end(uid)
+
+
+def _nominated(pod: Obj) -> str:
+    return str((pod.get("status") or {}).get("nominatedNodeName") or "")
 
 
 def _is_judged_later(pod: Obj) -> bool:

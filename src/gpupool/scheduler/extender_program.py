@@ -1,8 +1,9 @@
 """The extender as a process: HTTPS for kube-scheduler, and a scheduler beside it on the same state.
 
-It touches nodes on which room was freed, so that kube-scheduler tries its pods again. It can do all
-that a scheduler does, so schedulers hand the Lease over to it, and it serves their names. Several
-replicas can run: only the leader is ready, so a Service sends kube-scheduler to the leader.
+It leads pods that were refused to nodes that have room, and touches those, so that kube-scheduler
+tries the pods again. It can do all that a scheduler does, so schedulers hand the Lease over to it,
+and it serves their names. Several replicas can run: only the leader is ready, so a Service sends
+kube-scheduler to the leader.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import contextlib
 import logging
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpupool.contract.names import ANNOTATION_FREED
@@ -18,16 +19,17 @@ from gpupool.health import Address, serving
 from gpupool.scheduler.elected import Elected
 from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.extender_server import NotLeading, application
+from gpupool.scheduler.refused_pods import Lead
 from gpupool.scheduler.reservations import LONGEST_S
 from gpupool.scheduler.run import Scheduler
-from kubeclient.client import Kube
-from kubeclient.errors import KubeError
+from kubeclient.client import STRATEGIC_PATCH, Kube
+from kubeclient.errors import Conflict, KubeError, NotFound
 from kubeclient.lease import Candidacy, seconds_since_boot
-from kubeclient.resources import NODES
+from kubeclient.resources import NODES, PODS
 
 log = logging.getLogger(__name__)
 
-_PAUSE_S = 0.1  # between two checks of the pods that fit nowhere
+_PAUSE_S = 0.1  # before pods that were refused are looked at again
 _LOOK_S = 10.0  # between two checks of the Bindings without an answer
 
 
@@ -37,7 +39,7 @@ class ExtenderSettings:
     address: Address
     candidacy: Candidacy
     tls: ssl.SSLContext | None = None  # None: plain HTTP, for the same machine only
-    most_nodes: int = 20  # that filter returns; 0: all that fit
+    most_nodes: int = 1  # that filter returns; 0: all that fit
 
 
 class _Service:
@@ -64,20 +66,21 @@ class _Service:
 
     async def _work(self, scheduler: Scheduler) -> None:
         """Extender and scheduler on the same state; the scheduler also does resizes."""
+        changed = asyncio.Event()
         extender = Extender(
             self._kube,
             scheduler.state,
             seconds_since_boot,
             self._elected.is_sure,
             self._most_nodes,
+            changed.set,
         )
-        changed = asyncio.Event()
         scheduler.on_change = changed.set
         self._extender = extender
         try:
             async with asyncio.TaskGroup() as tasks:
                 beside = (
-                    tasks.create_task(self._touch_freed(extender, changed)),
+                    tasks.create_task(self._lead_refused(extender, changed)),
                     tasks.create_task(_settle_lost(extender)),
                 )
                 try:
@@ -88,27 +91,50 @@ class _Service:
         finally:
             self._extender = None
 
-    async def _touch_freed(self, extender: Extender, changed: asyncio.Event) -> None:
+    async def _lead_refused(self, extender: Extender, changed: asyncio.Event) -> None:
         while True:
-            # Reservations expire without any change in the API, so nothing else would wake this
-            # loop.
+            # Reservations and what was tried expire without any change in the API, so nothing else
+            # would wake this loop.
+            expires = extender.reservations or extender.refused.has_tried
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LONGEST_S if extender.reservations else None):
+                async with asyncio.timeout(LONGEST_S if expires else None):
                     await changed.wait()
+            # Changes come in bunches: one check for all of them. And kube-scheduler may take a
+            # nomination back that comes before it has written down that the pod was refused.
+            await asyncio.sleep(_PAUSE_S)
             changed.clear()
             if extender.reservations.expire(seconds_since_boot()):
                 extender.state.wake()
-            await self._touch(extender)
-            # Changes come in bunches: one check for all of them.
-            await asyncio.sleep(_PAUSE_S)
+            await self._lead(extender.refused.leads())
 
-    async def _touch(self, extender: Extender) -> None:
-        for node in extender.freed():
-            mark = {"metadata": {"annotations": {ANNOTATION_FREED: str(time.time_ns())}}}
-            try:
-                await self._kube.patch(NODES.path(name=node), mark)
-            except KubeError as error:
-                log.warning("node not touched", extra={"node": node, "error": str(error)})
+    async def _lead(self, leads: Sequence[Lead]) -> None:
+        """Nodes are touched last: kube-scheduler then knows which of them to try first."""
+        for lead in leads:
+            if lead.is_nominated or not lead.node:
+                await self._nominate(lead)
+        for node in dict.fromkeys(lead.node for lead in leads if lead.node):
+            await self._touch(node)
+
+    async def _nominate(self, lead: Lead) -> None:
+        path = PODS.path(lead.pod.namespace, lead.pod.name, "status")
+        # A uid in a patch is a precondition: a new pod with the same name is not changed.
+        body = {
+            "metadata": {"uid": lead.pod.uid},
+            "status": {"nominatedNodeName": lead.node or None},
+        }
+        try:
+            await self._kube.patch(path, body, content_type=STRATEGIC_PATCH)
+        except (NotFound, Conflict):
+            pass  # the pod has gone
+        except KubeError as error:
+            log.warning("pod not led", extra={"pod": lead.pod.name, "error": str(error)})
+
+    async def _touch(self, node: str) -> None:
+        mark = {"metadata": {"annotations": {ANNOTATION_FREED: str(time.time_ns())}}}
+        try:
+            await self._kube.patch(NODES.path(name=node), mark)
+        except KubeError as error:
+            log.warning("node not touched", extra={"node": node, "error": str(error)})
 
 
 async def _settle_lost(extender: Extender) -> None:

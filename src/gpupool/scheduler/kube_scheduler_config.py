@@ -35,8 +35,6 @@ def kube_scheduler_config(
     config: Obj = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        # With a lower value the extender sees only a sample of the nodes.
-        "percentageOfNodesToScore": 100,
         "extenders": [extender],
     }
     if kubeconfig:
