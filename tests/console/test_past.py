@@ -4,8 +4,15 @@ import asyncio
 import time
 from pathlib import Path
 
-from gpupool.console.chart import HEIGHT, WIDTH, Level, Series, chart
-from gpupool.console.past import _busy_of, _busy_percent, _given_gib, _used_gib, _used_of_container
+from gpupool.console.chart import HEIGHT, WIDTH, Series, chart
+from gpupool.console.past import (
+    _busy_of,
+    _busy_percent,
+    _given_gib,
+    _share_gib,
+    _used_gib,
+    _used_of_container,
+)
 from gpupool.console.sight import HistoryOf, Sight
 from gpupool.history.database import NoHistory
 from gpupool.history.pages import FileHistory
@@ -53,11 +60,14 @@ def test_a_chart_without_a_known_point_says_so() -> None:
         assert found.lines[0].path == ""
 
 
-def test_a_level_above_all_values_is_on_the_chart() -> None:
-    found = chart("id", "Memory", "GiB", points(gib(1)), (ALLOCATED,), Level("Share", 8.0))
-    ((label, y),) = found.levels
-    assert label == "Share"
-    assert 0 < y < HEIGHT / 2
+def test_a_share_begins_with_its_pod_and_follows_a_resize() -> None:
+    waits = Sample(seen=MINUTE_MS, asked=MINUTE_MS // 5)
+    half = gib(3)._replace(seen=MINUTE_MS // 2, memory_given=30 * 1024 * 3)  # it came then
+    share = Series("Share", "share", _share_gib)
+    shown = points(None, waits, half, gib(3), gib(6))
+    found = chart("id", "Memory", "GiB", shown, (share,))
+    assert [values for _, values in found.rows] == [("–",), ("–",), ("3.0",), ("3.0",), ("6.0",)]
+    assert found.lines[0].path.startswith(f"M{2 * WIDTH / 5:.1f} ")
 
 
 def test_percents_are_of_a_hundred() -> None:

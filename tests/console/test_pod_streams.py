@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 
@@ -86,6 +87,19 @@ def test_a_download_is_a_file_with_a_safe_name(served: int, cluster: Cluster) ->
     assert get(served, asked, cookie)[2]["Content-Disposition"] == (
         'attachment; filename="talks-main.log"'
     )
+
+
+@pytest.mark.parametrize(
+    ("page", "wanted"),
+    [("logs", ["log.js", "ansi.js"]), ("terminal", ["terminal.js", "screen.js", "ansi.js"])],
+)
+def test_the_page_brings_its_scripts(
+    served: int, cluster: Cluster, page: str, wanted: list[str]
+) -> None:
+    text = get(served, f"{PAGE}/{page}", owner(served, cluster))[1]
+    found = re.findall(r'(?:src|href)="/static/\w+/(\w+\.js)"', text)
+    assert [name for name in found if name in wanted] == [*wanted[1:][::-1], wanted[0]]
+    assert "heat.js" not in found
 
 
 def test_the_name_of_a_container_in_the_address_is_never_markup(

@@ -32,8 +32,8 @@ async def page_html(
     shown = await page.show(visit)
     frame = frame_of(request)
     if not bare:
-        around = await _around(visit, page.menu)
-        frame = replace(around(frame), notice=notice, is_live=page.is_live)
+        put = await around(visit, page.menu)
+        frame = replace(put(frame), notice=notice, is_live=page.is_live)
     values = {"shown": shown, "visit": visit, **shown.values}
     return html(page.template, frame, values, bare=bare)
 
@@ -68,7 +68,7 @@ async def answer_action(
         given, status = {**values, **checked.given}, 422 if errors else 200
     bare, frame = _is_dialogue(request), frame_of(request)
     if not bare:
-        frame = (await _around(visit, action.menu))(frame)
+        frame = (await around(visit, action.menu))(frame)
     shown: dict[str, object] = {
         "question": question,
         "given": given,
@@ -117,9 +117,9 @@ def language(request: web.Request) -> str:
     return language_of(chosen, request.headers.get("Accept-Language", ""))
 
 
-async def _around(visit: Visit, menu: str) -> Callable[[Frame], Frame]:
-    """Puts the cluster's top bar and side bar around a page."""
-    namespaces = await _namespaces(visit)
+async def around(visit: Visit, menu: str, *, asks: bool = True) -> Callable[[Frame], Frame]:
+    """Puts the cluster's top bar and side bar around a page. `asks`: the cluster, which answers."""
+    namespaces = await _namespaces(visit) if asks else None
     entries = tuple(
         (key, visit.t(label), visit.link(path, namespace=visit.namespace))
         for key, label, path in MENU

@@ -22,16 +22,8 @@ Value = Callable[[Sample], float | None]
 @dataclass(frozen=True, slots=True)
 class Series:
     label: str
-    kind: str  # class: allocated, used, busy
+    kind: str  # class: allocated, share, used, busy
     value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A line across: what was asked for, or what there is."""
-
-    label: str
-    value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +39,6 @@ class Chart:
     title: str
     unit: str
     lines: tuple[Line, ...]
-    levels: tuple[tuple[str, float], ...]  # label, and where it is
     top: str  # the value at the upper edge
     begins: str
     ends: str
@@ -55,12 +46,10 @@ class Chart:
     is_known: bool  # False: nobody has looked in all that time
 
 
-def chart(
-    id_: str, title: str, unit: str, points: Points, lines: Sequence[Series], *levels: Level
-) -> Chart:
+def chart(id_: str, title: str, unit: str, points: Points, lines: Sequence[Series]) -> Chart:
     values = [[_value(line.value, sample) for sample in points.values] for line in lines]
     known = [value for line in values for value in line if value is not None]
-    most = max([*known, *(level.value for level in levels)], default=0) * _ROOM or 1.0
+    most = max(known, default=0) * _ROOM or 1.0
     if unit == "%":
         most = 100.0  # a little of it has to look like a little
     return Chart(
@@ -70,9 +59,6 @@ def chart(
         lines=tuple(
             Line(line.label, line.kind, _path(found, most))
             for line, found in zip(lines, values, strict=True)
-        ),
-        levels=tuple(
-            (level.label, round(HEIGHT * (1 - level.value / most), 1)) for level in levels
         ),
         top=_number(most),
         begins=_time(points, 0),

@@ -1,9 +1,10 @@
 """What pages show of the past: figures of the history, and the charts of a pod, node or cluster."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpupool.console.chart import Chart, Level, Series, chart
+from gpupool.console.chart import Chart, Series, chart
 from gpupool.console.rows.pods import PodRow
 from gpupool.console.visit import Visit
 from gpupool.console.words import word
@@ -54,32 +55,30 @@ async def past_of_cards(visit: Visit, kind: Kind, name: str, page: tuple[str, ..
 
 async def past_of_pod(visit: Visit, row: PodRow, page: tuple[str, ...]) -> Past | None:
     """Of each container with cards. None: it has none."""
-    asked: dict[str, list[int]] = {}
-    for share in row.shares:
-        asked.setdefault(share.container, []).append(share.memory_mib)
+    asked = Counter(share.container for share in row.shares)
     charts: list[Chart] = []
     peak = 0
-    for container, shares in asked.items():
+    for container, cards in asked.items():
         name = f"{row.namespace}/{row.name}/{container}"
         points, why_not = await visit.history(Kind.CONTAINER, name, _span_s(visit))
         if points is None:
             return Past((), (), visit.t(why_not))
-        charts.extend(_container_charts(visit, container, points, shares))
+        charts.extend(_container_charts(visit, container, points, cards))
         peak = max([peak, *(sample.peak for sample in points.values if sample)])
     words = visit.t("Peak: {peak} MiB on one card.", peak=peak) if peak else ""
     return Past(tuple(charts), _ranges(visit, page), peak=words) if asked else None
 
 
 def _container_charts(
-    visit: Visit, container: str, points: Points, shares: list[int]
+    visit: Visit, container: str, points: Points, cards: int
 ) -> tuple[Chart, Chart]:
     t = visit.t
+    share = Series(t("Share"), "share", _share_gib)
     used = Series(t("Used"), "used", _used_of_container)
-    busy = Series(t("Utilisation"), "busy", lambda sample: _busy_of(sample, len(shares)))
-    request = Level(t("Share"), sum(shares) / 1024)
+    busy = Series(t("Utilisation"), "busy", lambda sample: _busy_of(sample, cards))
     memory, compute = f"{container}: {t('Memory')}", f"{container}: {t('Utilisation')}"
     return (
-        chart(f"past-memory-{container}", memory, "GiB", points, (used,), request),
+        chart(f"past-memory-{container}", memory, "GiB", points, (share, used)),
         chart(f"past-busy-{container}", compute, "%", points, (busy,)),
     )
 
@@ -119,6 +118,11 @@ def _used_of_container(sample: Sample) -> float | None:
     if not sample.told or not sample.given or not sample.seen:
         return None
     return sample.memory_used / (sample.seen / 1000 * sample.told / sample.given) / 1024
+
+
+def _share_gib(sample: Sample) -> float | None:
+    """Of a container, while it had one."""
+    return _given_gib(sample) if sample.given else None
 
 
 def _busy_of(sample: Sample, cards: int) -> float | None:

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gpupool.console.glossary import HEALTH, ISOLATION, WALLS
 from gpupool.console.said import reason_cell, said, said_cell, shortly
-from gpupool.console.static_files import other_modules, static_mark
+from gpupool.console.static_files import scripts_of, static_mark
 from gpupool.console.words import CHINESE, ENGLISH, Translate, word
 from kubeclient.times import seconds_of
 
@@ -74,7 +74,7 @@ def _templates() -> Environment:
     )
     made.globals.update(health=HEALTH, isolation=ISOLATION, walls=WALLS, said=said)
     made.globals.update(said_cell=said_cell, reason_cell=reason_cell)
-    made.globals.update(static=f"/static/{static_mark()}", modules=other_modules())
+    made.globals.update(static=f"/static/{static_mark()}", scripts_of=scripts_of)
     made.globals.update(condition_word=condition_word, shortly=shortly)
     made.filters["age"] = age
     made.filters["is_short"] = is_short

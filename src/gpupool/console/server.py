@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
-from gpupool.console import guard, sign_in
-from gpupool.console.answers import answer_action, frame_of, language, page_html
+from gpupool.console import guard, sign_in, troubles
+from gpupool.console.answers import answer_action, around, frame_of, language, page_html
 from gpupool.console.machines import MachineType
 from gpupool.console.model import NewModel
 from gpupool.console.own_clusters import OwnClusters
@@ -22,7 +22,7 @@ from gpupool.console.parts.action import Action
 from gpupool.console.parts.channel import Channel
 from gpupool.console.parts.page import NoSuchThing, Page
 from gpupool.console.platform import Platform
-from gpupool.console.render import THEMES, cluster_address, html
+from gpupool.console.render import THEMES, Frame, cluster_address, html
 from gpupool.console.rights import Denied, SignedOut
 from gpupool.console.sessions import Session, Sessions
 from gpupool.console.sight import Sights
@@ -30,7 +30,7 @@ from gpupool.console.static_files import static_files, static_mark
 from gpupool.console.stream import MOST_STREAMS, follow, wants_stream
 from gpupool.console.visit import Visit
 from gpupool.console.watches import NotRead, Topic
-from gpupool.console.words import TABLES, translator, word
+from gpupool.console.words import TABLES, translator
 from kubeclient.errors import KubeError, Refused
 
 log = logging.getLogger(__name__)
@@ -106,24 +106,36 @@ class Console:
         except web.HTTPException as found:
             if found.status < 400:  # in aiohttp redirects are exceptions as well
                 return found
-            return _said(request, found.status, word("There is no such page"), request.path)
+            trouble = troubles.no_page(found.status, request.path)
         except NoSuchThing as missing:
-            return _said(request, 404, word("It is not there (any more)"), str(missing))
+            trouble = troubles.no_thing(str(missing))
         except SignedOut:
             return await self._signed_out(request)
         except Denied as denied:
-            return _denied(request, denied)
+            trouble = troubles.no_right(translator(language(request)), denied)
         except (KubeError, NotRead) as error:
             if isinstance(error, Refused) and error.code == 401:
                 return await self._signed_out(request)
-            title = word("The API server did not answer as expected")
-            return _said(request, 502, title, str(error), has_others=self._own is not None)
+            trouble = troubles.no_answer(str(error), has_others=self._own is not None)
         except Exception as error:
             if isinstance(error, ConnectionResetError) and _has_left(request):
                 return web.Response()  # nobody reads it
             log.exception("page failed", extra={"path": request.path})
-            title = word("The console made a mistake")
-            return _said(request, 500, title, request.path)
+            trouble = troubles.own_mistake(request.path)
+        return troubles.trouble_page(await self._frame(request, trouble), trouble)
+
+    async def _frame(self, request: web.Request, trouble: troubles.Trouble) -> Frame:
+        """That of the cluster, for those who are signed in; else one of no cluster."""
+        frame = frame_of(request)
+        try:
+            visit = self._visit(request, await self._session(request))
+            put = await around(visit, "", asks=not trouble.is_of_cluster)
+        except (SignedOut, NoSuchThing, KubeError, NotRead):
+            return frame
+        except Exception:  # whatever is broken: the page that says so must come
+            log.exception("frame failed", extra={"path": request.path})
+            return frame
+        return put(frame)
 
     async def _signed_out(self, request: web.Request) -> web.StreamResponse:
         await self.sessions.end(request.cookies.get(_cookie(request), ""))
@@ -213,19 +225,30 @@ class Console:
         session = self.sessions.find(request.cookies.get(_cookie(request), ""))
         if session is None:
             raise SignedOut
-        wanted = request.match_info["cluster"]
+        wanted = self._wanted(request)
         if self._own is not None:
             return await self._own.session_at(session, wanted)
         if wanted != self._cluster:
             raise NoSuchThing(f'cluster "{wanted}"')
         return session
 
+    def _wanted(self, request: web.Request) -> str:
+        """The cluster in the address; also of a page that does not exist, for which there is no
+        route."""
+        if found := request.match_info.get("cluster"):
+            return found
+        match request.rel_url.raw_parts:
+            case ("/", "clusters", name, _, *_):
+                return unquote(name)
+            case _:
+                return self._cluster
+
     def _visit(self, request: web.Request, session: Session) -> Visit:
         names = {k: v for k, v in request.match_info.items() if k != "cluster"}
         translate = translator(language(request))
         return Visit(
             session,
-            request.match_info["cluster"],
+            self._wanted(request),
             translate,
             names,
             dict(request.query),
@@ -307,27 +330,6 @@ def _preferred(request: web.Request) -> web.StreamResponse | None:
 
 def _has_left(request: web.Request) -> bool:
     return request.transport is None or request.transport.is_closing()
-
-
-def _said(
-    request: web.Request, status: int, title: str, words: str, *, has_others: bool = False
-) -> web.Response:
-    """`has_others`: the page of clusters may help, where one can be started."""
-    frame = frame_of(request)
-    values = {"title": frame.t(title), "words": words, "command": "", "has_others": has_others}
-    return _html(html("trouble.html", frame, values), status)
-
-
-def _denied(request: web.Request, denied: Denied) -> web.Response:
-    frame = frame_of(request)
-    words = frame.t("You do not have the right: {right}", right=denied.right.words)
-    if denied.right.resource.namespaced and not denied.right.namespace:
-        hint = frame.t("If you may see a namespace, add it to the address: ?namespace=NAME")
-        words = f"{words}. {hint}"
-    command = f"kubectl auth can-i {denied.right.words}"
-    title = frame.t("You may not see this")
-    values = {"title": title, "words": words, "command": command, "has_others": False}
-    return _html(html("trouble.html", frame, values), 403)
 
 
 async def _static(request: web.Request) -> web.StreamResponse:

@@ -4,6 +4,7 @@ So a browser asks for each of them once, and not with every page.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,13 +13,24 @@ from importlib import resources
 from gpupool.console.percents import percent_rules
 
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-FIRST_MODULE = "console.js"  # which imports the others
+_FIRST = "console.js"  # of every page
+# A value cannot claim it: its quotes are escaped.
+_NAMED = re.compile(r' data-script="(\w+)"')
+_IMPORTS = re.compile(r'^import .* from "\./(\w+\.js)";$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
     text: str
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scripts:
+    """Of one page. A browser is told of all, so that it asks for them at once."""
+
+    started: tuple[str, ...]
+    imported: tuple[str, ...]  # by those that are started
 
 
 @cache
@@ -42,6 +54,16 @@ def static_mark() -> str:
     return found.hexdigest()[:12]
 
 
-def other_modules() -> tuple[str, ...]:
-    """All that the first module needs, in one step or several."""
-    return tuple(name for name in static_files() if name.endswith(".js") and name != FIRST_MODULE)
+def scripts_of(page: str) -> Scripts:
+    """Of the first module, and of those that elements of the page name: data-script="editor"."""
+    named = {f"{name}.js" for name in _NAMED.findall(page)}
+    started = (_FIRST, *sorted(named & static_files().keys()))
+    imported = set[str]().union(*map(_imported, started)) - set(started)
+    return Scripts(started, tuple(sorted(imported)))
+
+
+@cache
+def _imported(module: str) -> frozenset[str]:
+    """All that it needs, in one step or several."""
+    direct = _IMPORTS.findall(static_files()[module].text)
+    return frozenset(direct).union(*map(_imported, direct))

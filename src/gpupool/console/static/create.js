@@ -1,6 +1,6 @@
 // The button says what it will do: "Create 1 Deployment, 1 Service".
 
-export function nameWhatIsCreated() {
+function nameWhatIsCreated() {
   const button = document.querySelector("[data-creates]");
   const area = document.getElementById("field-manifest");
   if (!button || !area) return;
@@ -24,3 +24,5 @@ function kindsIn(text) {
   for (const [, kind] of text.matchAll(/^kind: *["']?([A-Za-z]+)/gm)) counts.set(kind, (counts.get(kind) ?? 0) + 1);
   return [...counts].map(([kind, count]) => `${count} ${kind}`).join(", ");
 }
+
+nameWhatIsCreated();

@@ -1,5 +1,6 @@
 // Actions open as a dialogue over the page, instead of a page of their own.
 import { morph } from "./morph.js";
+import { loadScripts } from "./scripts.js";
 
 export function watchDialogues() {
   const dialogue = document.getElementById("dialogue");
@@ -48,6 +49,7 @@ export function watchDialogues() {
 
   function show(html) {
     morph(dialogue, html);
+    loadScripts(dialogue);
     dialogue.showModal();
     dialogue.querySelector("input:not([type=hidden]), textarea, select, button")?.focus();
   }

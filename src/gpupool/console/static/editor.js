@@ -4,7 +4,7 @@
 import { startChecks } from "./checks.js";
 import { startSuggestions } from "./suggest.js";
 
-export function startEditors() {
+function startEditors() {
   for (const editor of document.querySelectorAll("[data-editor]")) start(editor);
 }
 
@@ -90,3 +90,5 @@ function piece(kind, text) {
   made.textContent = text;
   return made;
 }
+
+startEditors();

@@ -7,7 +7,7 @@ const CLOSE_PX = 16; // from this size on, squares are drawn one by one, with na
 const STILL_PX = 4; // a shorter drag is a click
 const WHO_AFTER_MS = 120;
 
-export function watchHeat() {
+function watchHeat() {
   const begin = () => {
     const canvas = document.getElementById("heat-canvas");
     if (!canvas || "heat" in canvas.dataset) return;
@@ -337,3 +337,5 @@ function withQuery(address, name, value) {
   if (value) url.searchParams.set(name, value);
   return url;
 }
+
+watchHeat();

@@ -1,5 +1,6 @@
 // Follows the page that is open: the server sends its new HTML whenever something has changed.
 import { morph } from "./morph.js";
+import { loadScripts } from "./scripts.js";
 
 const RETRY_MS = 3000;
 
@@ -11,6 +12,7 @@ export function followPage() {
     source.addEventListener("page", (event) => {
       showOffline(false);
       morph(document.getElementById("page"), event.data);
+      loadScripts(document.getElementById("page"));
       document.dispatchEvent(new CustomEvent("page-changed"));
     });
     // The session is over: the page is asked for once more, and leads to the sign-in page.

@@ -4,7 +4,7 @@ import { plain } from "./ansi.js";
 const MOST_LINES = 5000;
 const MOST_CHARACTERS = 8000; // of a line; a program may never end one
 
-export function followLog() {
+function followLog() {
   const box = document.getElementById("log");
   if (!box) return;
   const state = document.getElementById("log-state");
@@ -84,3 +84,5 @@ async function read(source, signal, add, say) {
   if (rest) add(rest);
   return "";
 }
+
+followLog();

@@ -1,7 +1,7 @@
 // The panel of the map: a click on a card or pod changes the address, and the page follows it without
 // being loaded again. Arrow keys lead from segment to segment, Escape closes the panel.
 
-export function watchPanel() {
+function watchPanel() {
   let opener = "";
   let wantsFocus = false;
 
@@ -65,3 +65,5 @@ function nearest(from, others, direction) {
   }
   return best?.other;
 }
+
+watchPanel();

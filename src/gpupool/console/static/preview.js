@@ -4,7 +4,7 @@ import { morph } from "./morph.js";
 
 const PAUSE_MS = 250;
 
-export function watchPreview() {
+function watchPreview() {
   const state = document.querySelector("[data-preview]");
   const form = state?.closest("form");
   if (!form) return;
@@ -57,3 +57,5 @@ function mark(page) {
   const lines = page.querySelector("[data-editor]")?.dataset.wrong ?? "";
   document.getElementById("field-manifest")?.dispatchEvent(new CustomEvent("marks", { detail: lines }));
 }
+
+watchPreview();

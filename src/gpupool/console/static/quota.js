@@ -1,6 +1,6 @@
 // The form of a new cluster counts its nodes while one types, and says when a quota forbids them.
 
-export function watchQuotas() {
+function watchQuotas() {
   document.addEventListener("input", (event) => count(event.target.closest("form")));
   document.querySelectorAll("form").forEach(count);
 }
@@ -22,3 +22,5 @@ function count(form) {
   shown.textContent = words.replaceAll("{sum}", sum).replaceAll("{limit}", limit);
   shown.className = isOver ? "error" : "help";
 }
+
+watchQuotas();

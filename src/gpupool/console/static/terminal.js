@@ -7,7 +7,7 @@ const KEYS = {
 };
 const CURSOR = { ArrowUp: "A", ArrowDown: "B", ArrowRight: "C", ArrowLeft: "D", Home: "H", End: "F" };
 
-export function openTerminal() {
+function openTerminal() {
   const box = document.getElementById("terminal");
   if (!box) return;
   const state = document.getElementById("terminal-state");
@@ -160,3 +160,5 @@ function drawLine(line, cursor) {
   if (!cells.length) drawn.textContent = " ";
   return drawn;
 }
+
+openTerminal();
