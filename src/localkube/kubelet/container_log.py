@@ -1,4 +1,4 @@
-"""The log of one run of a container: writing it, and reading it back.
+"""The log of one run of a container, as it is written (log_reading.py reads it back).
 
 The format is that of the container runtimes:
 
@@ -11,17 +11,10 @@ disk does not take is lost, as with the container runtimes: a program goes on wh
 
 import datetime
 import logging
-import mmap
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from os.path import samestat
 from pathlib import Path
-from typing import BinaryIO
-
-from localkube.node_streams import LogOptions
 
 log = logging.getLogger(__name__)
 
@@ -131,136 +124,3 @@ class LogFile:
 def _opened(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.open(path, flags, 0o600)
-
-
-_STAMP = 30  # characters of a time
-_CHUNK = 256 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Log:
-    path: Path
-    files: int
-    # Waits until there may be more. False: the run has ended, and nothing follows.
-    more: Callable[[], Awaitable[bool]]
-
-
-async def read_log(log: Log, options: LogOptions, now_ns: int) -> AsyncIterator[bytes]:
-    since = _since(options, now_ns)
-    left = options.limit_bytes
-    async for lines in _pieces(log, options, since):
-        out = b"".join(_shown(line, timestamps=options.timestamps) for line in lines)
-        if left is not None:
-            out = out[:left]
-            left -= len(out)
-        if out:
-            yield out
-        if left == 0:
-            return
-
-
-def _since(options: LogOptions, now_ns: int) -> bytes:
-    if options.since_seconds is not None:
-        return nano_stamp(max(0, now_ns - options.since_seconds * 10**9))
-    if options.since_time is not None:
-        return nano_stamp(int(options.since_time.timestamp() * 10**6) * 1000)
-    return b""
-
-
-def _shown(line: bytes, *, timestamps: bool) -> bytes:
-    """`line` has no newline. A piece of a line (P) is shown without one, too."""
-    stamp, _, rest = line.partition(b" ")
-    _, _, rest = rest.partition(b" ")
-    tag, _, text = rest.partition(b" ")
-    end = b"\n" if tag == b"F" else b""
-    return b"%s %s%s" % (stamp, text, end) if timestamps else text + end
-
-
-async def _pieces(log: Log, options: LogOptions, since: bytes) -> AsyncIterator[list[bytes]]:
-    """Lists of lines, from the point where the options begin."""
-    with ExitStack() as stack:
-        opened: list[BinaryIO] = [
-            stack.enter_context(path.open("rb"))
-            for path in log_paths(log.path, log.files)
-            if path.exists()
-        ]
-        _seek(opened, options.tail_lines, since)
-        rest = b""
-        for file in opened:
-            for chunk in _chunks(file):
-                *lines, rest = (rest + chunk).split(b"\n")
-                yield lines
-        if options.follow and opened:
-            async for lines in _followed(log, opened[-1], rest, stack):
-                yield lines
-
-
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
-    while chunk := file.read(_CHUNK):
-        yield chunk
-
-
-async def _followed(
-    log: Log, file: BinaryIO, rest: bytes, stack: ExitStack
-) -> AsyncIterator[list[bytes]]:
-    going_on = True
-    while going_on:
-        # Asked before the read, so that what the program wrote last is read after its end.
-        going_on = await log.more()
-        for chunk in _chunks(file):
-            *lines, rest = (rest + chunk).split(b"\n")
-            yield lines
-        if _is_rotated(file, log.path):
-            file = stack.enter_context(log.path.open("rb"))
-            for chunk in _chunks(file):
-                *lines, rest = (rest + chunk).split(b"\n")
-                yield lines
-
-
-def _is_rotated(file: BinaryIO, path: Path) -> bool:
-    try:
-        return not samestat(os.fstat(file.fileno()), os.stat(path))
-    except FileNotFoundError:
-        return False  # just now, or it has failed halfway: then the log goes on in this file
-
-
-def _seek(opened: list[BinaryIO], tail: int | None, since: bytes) -> None:
-    """Moves every file to its first wanted line."""
-    wanted = tail
-    for file in reversed(opened):
-        size = file.seek(0, 2)
-        start = 0
-        if size == 0:
-            continue
-        with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as content:
-            if since:
-                start = _first_since(content, since)
-            if wanted is not None:
-                from_end, taken = _last_lines(content, wanted)
-                start = max(start, from_end)
-                wanted -= taken
-        file.seek(start)
-
-
-def _first_since(content: mmap.mmap, since: bytes) -> int:
-    """The position of the first line of that time or later: a binary search, as lines are
-    sorted."""
-    low, high = 0, len(content)
-    while low < high:
-        middle = content.rfind(b"\n", 0, (low + high) // 2) + 1
-        middle = max(middle, low)
-        if content[middle : middle + _STAMP] < since:
-            end = content.find(b"\n", middle)
-            low = len(content) if end < 0 else end + 1
-        else:
-            high = middle
-    return low
-
-
-def _last_lines(content: mmap.mmap, wanted: int) -> tuple[int, int]:
-    """The position of the last `wanted` lines, and how many there are."""
-    position, taken = len(content), 0
-    while taken < wanted and position > 0:
-        position = content.rfind(b"\n", 0, position - 1) + 1
-        taken += 1
-    return position, taken

@@ -30,6 +30,7 @@ from localkube.kubelet.exec_process import ExecProcesses
 from localkube.kubelet.heartbeats import Heartbeats
 from localkube.kubelet.hosted import HostedPrograms
 from localkube.kubelet.launches import Launches
+from localkube.kubelet.log_reading import Gate
 from localkube.kubelet.node import LocalNode, node_from, refresh
 from localkube.kubelet.node_files import SocketPaths, make_private, set_aside
 from localkube.kubelet.notices import Notices
@@ -193,7 +194,7 @@ class Fleet:
             keeper=keeper,
             devices=devices,
             processes=processes,
-            streams=PodStreams(keeper.get, keeper.object_of, processes),
+            streams=PodStreams(keeper.get, keeper.object_of, processes, Gate()),
             tasks=tasks,
             supervisor=host.supervisor,
         )

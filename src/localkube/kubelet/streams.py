@@ -12,9 +12,10 @@ from kubeclient.objects import Obj
 from localkube.kubelet import listening, process_table
 from localkube.kubelet.client_streams import AttachStream, start_exec
 from localkube.kubelet.container_files import ContainerFiles
-from localkube.kubelet.container_log import Log, nano_stamp, read_log
+from localkube.kubelet.container_log import nano_stamp
 from localkube.kubelet.container_run import ContainerRun, Inside
 from localkube.kubelet.environment import BadConfig
+from localkube.kubelet.log_reading import Gate, Log, read_log
 from localkube.kubelet.runtime_process import ProcessRuntime
 from localkube.kubelet.settings import TIMER
 from localkube.kubelet.state import Container, Pod, Stage
@@ -70,6 +71,7 @@ class PodStreams:
     pod_of: Callable[[str], Pod | None]
     object_of: Callable[[Pod], Awaitable[Obj | None]]
     runtime: ProcessRuntime
+    log_gate: Gate  # of all nodes
 
     async def logs(self, pod_uid: str, options: LogOptions) -> AsyncIterator[bytes]:
         pod, index = self._find(pod_uid, options.container)
@@ -163,11 +165,12 @@ class PodStreams:
         files = ContainerFiles(settings.directory, pod.uid, index, container.restart_count)
         run = self._run(pod, index)
         if run is not None and not options.previous:
-            return Log(run.output.log.path, settings.log_files, run.output.follower())
+            follower = run.output.follower()
+            return Log(run.output.log.path, settings.log_files, follower, self.log_gate)
         path = files.log(previous=options.previous)
         if not path.exists() and container.restart_count and not options.previous:
             path = files.log(previous=True)  # the next run has no log yet
-        return Log(path, settings.log_files, _no_more)
+        return Log(path, settings.log_files, _no_more, self.log_gate)
 
     async def _inside(self, pod: Pod, index: int) -> Inside:
         run = self._run(pod, index)

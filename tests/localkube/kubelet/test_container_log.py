@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localkube.kubelet.container_log import STDERR, STDOUT, Log, LogFile, log_paths, read_log
+from localkube.kubelet.container_log import STDERR, STDOUT, LogFile, log_paths
+from localkube.kubelet.log_reading import Log, read_log
 from localkube.node_streams import LogOptions
 
 START = datetime.datetime(2026, 11, 15, 20, 0, tzinfo=datetime.UTC)
