@@ -6,7 +6,7 @@ both take the last place; and what is deleted or done is free again at once.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from kubeclient.objects import Obj
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 QUOTAS = "resourcequotas"
 _DELETED = "DELETED"
 _ZERO = of_nanos(0)
+_MOST_PREPARED = 16
 _COUNTED_ON_UPDATE = frozenset({"services", "persistentvolumeclaims"})
 
 
@@ -62,9 +63,9 @@ class Records(Protocol):
 
 
 class _Account:
-    """One quota: its limits, and the sums of what counts in it."""
+    """One quota: its limits, what each object was charged, and the sums."""
 
-    __slots__ = ("_sums", "hard", "quota")
+    __slots__ = ("_charged", "_sums", "hard", "quota")
 
     def __init__(self, quota: Obj) -> None:
         self.quota = quota
@@ -72,17 +73,32 @@ class _Account:
             name: parse(text) for name, text in (quota["spec"].get("hard") or {}).items()
         }
         self._sums: dict[str, tuple[int, Format]] = {}
+        self._charged: dict[tuple[str, str], tuple[QuotaRecord, Usage]] = {}
 
     def used(self, name: str) -> Quantity:
         found = self._sums.get(name)
         return of_nanos(*found) if found else _ZERO
 
-    def add(self, usage: Mapping[str, Quantity], sign: int) -> None:
-        for name, amount in usage.items():
-            if name in self.hard:
-                nanos, form = self._sums.get(name) or (0, amount.format)
-                # A zero has no format of its own: it takes that of what is added to it.
-                self._sums[name] = nanos + sign * amount.nanos, form if nanos else amount.format
+    def has(self, record: QuotaRecord) -> bool:
+        """This very state of the object."""
+        found = self._charged.get((record.resource, record.name))
+        return found is not None and found[0] is record
+
+    def put(self, record: QuotaRecord, thing: Obj, usage: Usage) -> None:
+        charge = usage if matches_scopes(self.quota, record.resource, thing) else {}
+        # Kept, because usage depends on the clock as well (a pod is free after its grace period):
+        # `take` has to subtract exactly what was added here.
+        self._charged[record.resource, record.name] = record, charge
+        self._add(charge, 1)
+
+    def take(self, resource: str, name: str) -> None:
+        charged = self._charged.pop((resource, name), None)
+        if charged is not None:
+            self._add(charged[1], -1)
+
+    def keep_only(self, there: set[tuple[str, str]]) -> None:
+        for key in self._charged.keys() - there:
+            self.take(*key)
 
     def status(self) -> Obj:
         return {
@@ -90,90 +106,54 @@ class _Account:
             "used": {name: self.used(name).text for name in self.hard},
         }
 
-
-def _accounts(quotas: Sequence[Obj]) -> Iterator[_Account]:
-    for quota in quotas:
-        try:
-            yield _Account(quota)
-        except Exception:  # it limits nothing; the others of its namespace do
-            log.exception("quota not understood", extra={"object": quota["metadata"]["name"]})
-
-
-class _Book:
-    """The quotas of one namespace, and what each object was charged in each of them."""
-
-    __slots__ = ("accounts", "charged")
-
-    def __init__(self, quotas: Sequence[Obj]) -> None:
-        self.accounts = list(_accounts(quotas))
-        self.charged: dict[tuple[str, str], tuple[QuotaRecord, list[Usage]]] = {}
-
-    def has(self, record: QuotaRecord) -> bool:
-        """This very state of the object."""
-        found = self.charged.get((record.resource, record.name))
-        return found is not None and found[0] is record
-
-    def limits(self) -> dict[str, Obj]:
-        return {each.quota["metadata"]["name"]: each.quota["spec"] for each in self.accounts}
-
-    def put(self, record: QuotaRecord, now_s: float) -> None:
-        thing = record.obj()
-        usage = usage_of(record.resource, thing, now_s)
-        charges = [
-            usage if matches_scopes(account.quota, record.resource, thing) else {}
-            for account in self.accounts
-        ]
-        # Kept, because usage depends on the clock as well (a pod is free after its grace period):
-        # `take` has to subtract exactly what was added here.
-        self.charged[record.resource, record.name] = record, charges
-        for account, charge in zip(self.accounts, charges, strict=True):
-            account.add(charge, 1)
-
-    def take(self, record: QuotaRecord) -> None:
-        charged = self.charged.pop((record.resource, record.name), None)
-        if charged is not None:
-            for account, charge in zip(self.accounts, charged[1], strict=True):
-                account.add(charge, -1)
+    def _add(self, usage: Mapping[str, Quantity], sign: int) -> None:
+        for name, amount in usage.items():
+            if name in self.hard:
+                nanos, form = self._sums.get(name) or (0, amount.format)
+                # A zero has no format of its own: it takes that of what is added to it.
+                self._sums[name] = nanos + sign * amount.nanos, form if nanos else amount.format
 
 
 class QuotaLedger:
     def __init__(self, store: Records, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
-        self._books: dict[str, _Book] = {}
+        self._books: dict[str, dict[str, _Account]] = {}  # by namespace and name, in order
         self._changed: set[str] = set()
-        self._prepared: tuple[str, _Book] | None = None
-        for namespace in {record.namespace for record in store.records(QUOTAS)}:
-            self._open(namespace)
+        self._prepared: dict[tuple[str, str], _Account] = {}
+        for record in store.records(QUOTAS):
+            self._open(record)
 
     def on_change(self, event: Event) -> None:
         """To be called with every change of the store, before anything else reads it."""
         record = event.record
         if record.resource == QUOTAS and _spec_changed(event):
-            self._open(record.namespace)
-            return
+            self._close(record)
+            if event.type != _DELETED:
+                self._open(record)
         book = self._books.get(record.namespace)
         if book is None:
             return
-        if event.previous is not None:
-            book.take(event.previous)
+        for account in book.values():
+            account.take(record.resource, record.name)
         if event.type != _DELETED:
-            book.put(record, self._clock())
+            _count(book.values(), record, self._clock())
         self._changed.add(record.namespace)
 
     async def prepare(self, quota: Obj) -> None:
         """Counts the namespace of a quota that will be stored next, in turns, so that what is left
         then is what changes meanwhile: ten thousand pods took most of a second."""
-        metadata, turns = quota["metadata"], Turns()
-        namespace = metadata["namespace"]
-        others = [record.obj() for record in self._store.records(QUOTAS, namespace)]
-        others = [other for other in others if other["metadata"]["name"] != metadata["name"]]
-        book, now_s = _Book([*others, quota]), self._clock()
+        namespace, account = quota["metadata"]["namespace"], _understood(quota)
+        if account is None:
+            return
+        turns, now_s = Turns(), self._clock()
         for resource in list(self._store.resources_in(namespace)):
             for record in list(self._store.records(resource, namespace)):
-                _count(book, record, now_s)
+                _count([account], record, now_s)
                 await turns.next()
-        self._prepared = namespace, book
+        while len(self._prepared) >= _MOST_PREPARED:  # they are left by writes that failed
+            del self._prepared[next(iter(self._prepared))]
+        self._prepared[namespace, quota["metadata"]["name"]] = account
 
     def check(self, attributes: Attributes) -> None:
         """Raises when a quota has no room for the write. Call it last before the store."""
@@ -183,7 +163,7 @@ class QuotaLedger:
         resource, new, old = attributes.kind.resource, attributes.obj, attributes.old
         usage = usage_of(resource, new, self._clock())
         before = usage_of(resource, old, self._clock()) if old is not None else {}
-        for account in book.accounts:
+        for account in book.values():
             if not matches_scopes(account.quota, resource, new):
                 continue
             missing = missing_requirements(account.quota, resource, new)
@@ -202,40 +182,55 @@ class QuotaLedger:
             (namespace, account.quota["metadata"]["name"], account.status())
             for namespace in sorted(changed)
             if namespace in self._books
-            for account in self._books[namespace].accounts
+            for account in self._books[namespace].values()
         ]
 
-    def _open(self, namespace: str) -> None:
-        """Counts a namespace from the start."""
-        quotas = [record.obj() for record in self._store.records(QUOTAS, namespace)]
-        self._changed.add(namespace)
-        if not quotas:
-            self._books.pop(namespace, None)
+    def _close(self, quota: QuotaRecord) -> None:
+        book = self._books.get(quota.namespace, {})
+        book.pop(quota.name, None)
+        if not book:
+            self._books.pop(quota.namespace, None)
+        self._changed.add(quota.namespace)
+
+    def _open(self, quota: QuotaRecord) -> None:
+        """Counts what was not counted before for this very quota."""
+        account = self._begun(quota)
+        if account is None:
             return
-        book = self._books[namespace] = self._begun(namespace, quotas)
         now_s, there = self._clock(), set()
-        for resource in list(self._store.resources_in(namespace)):
-            for record in self._store.records(resource, namespace):
+        for resource in list(self._store.resources_in(quota.namespace)):
+            for record in self._store.records(resource, quota.namespace):
                 there.add((resource, record.name))
-                if not book.has(record):
-                    book.take(record)
-                    _count(book, record, now_s)
-        for key in book.charged.keys() - there:
-            book.take(book.charged[key][0])
+                if not account.has(record):
+                    account.take(resource, record.name)
+                    _count([account], record, now_s)
+        account.keep_only(there)
+        book = self._books.get(quota.namespace, {}) | {quota.name: account}
+        self._books[quota.namespace] = dict(sorted(book.items()))
+        self._changed.add(quota.namespace)
 
-    def _begun(self, namespace: str, quotas: Sequence[Obj]) -> _Book:
-        """What was prepared for these very quotas, or nothing yet."""
-        prepared, self._prepared = self._prepared, None
-        if prepared is not None and prepared[0] == namespace:
-            wanted = {quota["metadata"]["name"]: quota["spec"] for quota in quotas}
-            if prepared[1].limits() == wanted:
-                return prepared[1]
-        return _Book(quotas)
+    def _begun(self, quota: QuotaRecord) -> _Account | None:
+        thing = quota.obj()
+        prepared = self._prepared.pop((quota.namespace, quota.name), None)
+        if prepared is not None and prepared.quota["spec"] == thing["spec"]:
+            return prepared
+        return _understood(thing)
 
 
-def _count(book: _Book, record: QuotaRecord, now_s: float) -> None:
+def _understood(quota: Obj) -> _Account | None:
     try:
-        book.put(record, now_s)
+        return _Account(quota)
+    except Exception:  # it limits nothing; the others of its namespace do
+        log.exception("quota not understood", extra={"object": quota["metadata"]["name"]})
+        return None
+
+
+def _count(accounts: Iterable[_Account], record: QuotaRecord, now_s: float) -> None:
+    try:
+        thing = record.obj()
+        usage = usage_of(record.resource, thing, now_s)
+        for account in accounts:
+            account.put(record, thing, usage)
     except Exception:  # it counts as nothing; all others count
         where = f"{record.resource} {record.namespace}/{record.name}"
         log.exception("object not understood", extra={"object": where})
