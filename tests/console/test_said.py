@@ -89,6 +89,13 @@ def test_chinese_keeps_names_and_numbers() -> None:
     )
 
 
+@pytest.mark.parametrize("what", ["Memory", "compute"])
+def test_shares_of_several_cards_are_said_in_chinese(what: str) -> None:
+    words = said(CHINESE_WORDS, f"0/4 nodes are available: 4 Insufficient GPU {what} in 2 devices.")
+    assert not english_left(words), words
+    assert "不足 2 张" in words
+
+
 def test_what_a_person_wrote_stays_as_it_is() -> None:
     for reason in ("fan and pump are loud", "model is old", "3 of them or 4 more", "no uuid known"):
         assert said(CHINESE_WORDS, reason) == reason

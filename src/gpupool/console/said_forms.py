@@ -66,6 +66,8 @@ _REASONS = (
     word("Too many pods"),
     word("Insufficient GPU Memory in one device"),
     word("Insufficient GPU compute in one device"),
+    word("Insufficient GPU Memory in {cards} devices"),
+    word("Insufficient GPU compute in {cards} devices"),
     word("Insufficient GPUs for all containers at once"),
     word("Insufficient {name}"),
     word("Preemption is not helpful for scheduling"),

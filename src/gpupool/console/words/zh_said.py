@@ -73,6 +73,8 @@ _REASONS = {
     "Too many pods": "容器组数量已达上限",
     "Insufficient GPU Memory in one device": "单卡显存不足",
     "Insufficient GPU compute in one device": "单卡算力不足",
+    "Insufficient GPU Memory in {cards} devices": "显存充足的卡不足 {cards} 张",
+    "Insufficient GPU compute in {cards} devices": "算力充足的卡不足 {cards} 张",
     "Insufficient GPUs for all containers at once": "GPU 卡不能同时满足所有容器",
     "Insufficient {name}": "{name} 不足",
     "Preemption is not helpful for scheduling": "抢占无助于调度",

@@ -95,6 +95,7 @@ class SocketDirectories(NamedTuple):
 class Plugin(NamedTuple):
     channel: Channel
     options: DevicePluginOptions
+    follower: asyncio.Task[object]  # who listens to it
 
 
 class NotYet(Exception):
@@ -160,8 +161,6 @@ class NodeDevices:
         assert self._tasks is not None
         if problem := problem_of(request):
             raise Refusal(problem)
-        if (request.resource_name, request.endpoint) in self._plugins:
-            raise Refusal(f"device plugin already connected: {request.endpoint}")
         coming = len(self._connecting)
         is_new = not self._stock.has(request.resource_name)
         if is_new and len(self._stock) + coming >= _MOST_RESOURCES:
@@ -275,7 +274,7 @@ class NodeDevices:
         key = resource, socket
         try:
             async with channel_to(self._directory / socket) as channel:
-                plugin = Plugin(channel, await channel.options())
+                plugin = Plugin(channel, await channel.options(), _this_task())
                 with self._connected(key, plugin):
                     # Before the first list: a plugin may send it only after its call of Register
                     # has returned.
@@ -296,14 +295,21 @@ class NodeDevices:
 
     @contextlib.contextmanager
     def _connected(self, key: tuple[str, str], plugin: Plugin) -> Iterator[None]:
+        """Kubernetes 1.35 takes whoever registered last, also at the same socket. (Later versions
+        refuse him while they listen to the other.) The other is not listened to any more: plugins
+        that register again and again must not add up."""
         resource, socket = key
+        if before := self._plugins.get(key):
+            before.follower.cancel()
         self._plugins[key] = plugin
         self._stock.register(resource, socket)
         try:
             yield
         finally:
-            del self._plugins[key]
-            if self._stock.ended(resource, socket, time.monotonic()):
+            is_last = self._plugins.get(key) is plugin
+            if is_last:
+                del self._plugins[key]
+            if is_last and self._stock.ended(resource, socket, time.monotonic()):
                 self._changed()
                 asyncio.get_running_loop().call_later(GRACE_S, self._expire)
 
@@ -317,6 +323,12 @@ class NodeDevices:
             checkpoint.write(self._directory, self._grants, self._stock.ids())
         except OSError as error:
             log.error("checkpoint of devices not written", extra={"error": str(error)})
+
+
+def _this_task() -> asyncio.Task[object]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
 
 
 async def _preferred(

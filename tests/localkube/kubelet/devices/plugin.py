@@ -39,7 +39,7 @@ class FakePlugin:
         self.allocated: list[tuple[tuple[str, ...], ...]] = []
         self.pre_started: list[tuple[str, ...]] = []
         self._news = asyncio.Event()
-        self._streams = 0
+        self.streams = 0  # that the kubelet listens to
 
     def set_health(self, ids: Iterable[str], health: str) -> None:
         self.health |= dict.fromkeys(ids, health)
@@ -49,11 +49,15 @@ class FakePlugin:
         return DevicePluginOptions(self.pre_start, bool(self.preferred))
 
     async def list_and_watch(self) -> AsyncIterator[ListAndWatchResponse]:
-        while True:
-            self._news.clear()
-            listed = (Device(id, health) for id, health in self.health.items())
-            yield ListAndWatchResponse(tuple(listed))
-            await self._news.wait()
+        self.streams += 1
+        try:
+            while True:
+                self._news.clear()
+                listed = (Device(id, health) for id, health in self.health.items())
+                yield ListAndWatchResponse(tuple(listed))
+                await self._news.wait()
+        finally:
+            self.streams -= 1
 
     async def preferred_allocation(
         self, request: PreferredAllocationRequest

@@ -113,6 +113,31 @@ async def test_a_newer_plugin_takes_over_without_a_gap(tmp_path: Path) -> None:
         assert (0, 1) not in seen
 
 
+async def test_a_plugin_that_registers_again_replaces_itself_without_a_gap(tmp_path: Path) -> None:
+    """As NVIDIA's does when it reads its configuration again, and as Kubernetes 1.35 takes it."""
+    plugin, seen = FakePlugin("t0"), []
+    async with node(tmp_path) as kubelet, plugin.registered(tmp_path):
+        await kubelet.until(1)
+        kubelet.devices._changed = lambda: seen.append(kubelet.counts())
+        for _ in range(3):
+            await register(tmp_path, endpoint="a.sock")
+        while plugin.streams != 1:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        assert await kubelet.devices.admit("p", [request(1)]) is None
+        assert (seen, kubelet.counts()) == ([], (1, 1))
+
+
+async def test_a_plugin_that_starts_anew_at_its_socket_is_listened_to(tmp_path: Path) -> None:
+    """The old one has removed its socket, and still serves the connection that it has."""
+    async with node(tmp_path) as kubelet, FakePlugin("t0").registered(tmp_path):
+        await kubelet.until(1)
+        (tmp_path / "a.sock").unlink()
+        async with FakePlugin("t0", "t1").registered(tmp_path):
+            await kubelet.until(2)
+            assert await kubelet.devices.admit("p", [request(2)]) is None
+        await kubelet.until(0, capacity=2)
+
+
 @pytest.mark.parametrize(
     ("request_of", "words"),
     [
