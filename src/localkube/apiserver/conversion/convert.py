@@ -8,7 +8,8 @@ kind cost one call for each change, as with the watch cache of kube-apiserver.
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -21,6 +22,7 @@ from localkube.apiserver import status
 from localkube.apiserver.admission.attributes import ClusterView
 from localkube.apiserver.admission.webhook_client import NotReached
 from localkube.apiserver.admission.webhook_config import Callee, callee_of
+from localkube.apiserver.conversion.kept import Kept
 from localkube.apiserver.conversion.review import (
     Refused,
     converted_objects,
@@ -41,7 +43,9 @@ _TIMEOUT_S = 30  # of every conversion webhook of Kubernetes
 # Of one call. An answer may be three times as large (admission/webhook_client.py).
 _CALL_BYTES = 1024 * 1024
 _CALL_VALUES = MAX_VALUES // 2
-_KEPT = 2048
+# Requests that wait for one webhook: half of the writes that the server takes (security/limits.py).
+MOST_WAITING = 200
+_LONGEST_TEXT = 4096  # of an error, which may repeat what the webhook said
 
 _T = TypeVar("_T")
 
@@ -60,7 +64,8 @@ class _Webhook:
     callee: Callee
     review_versions: tuple[str, ...]
     schemas: dict[str, Schema] = field(default_factory=dict)
-    kept: dict[tuple[str, int, str], tuple[Record, Record]] = field(default_factory=dict)
+    kept: Kept = field(default_factory=Kept)
+    waiting: int = 0  # requests
 
     async def schema(self, api_version: str) -> Schema:
         """Of any version, served or not; made in a thread, because it may be large. Raises ApiError
@@ -71,16 +76,6 @@ class _Webhook:
                 raise status.no_such_resource()
             self.schemas[version] = await asyncio.to_thread(_compiled, self.crd, version)
         return self.schemas[version]
-
-    def keep(self, record: Record, converted: Record, api_version: str) -> None:
-        while len(self.kept) >= _KEPT:
-            del self.kept[next(iter(self.kept))]
-        self.kept[record.uid, record.rv, api_version] = record, converted
-
-    def known(self, record: Record, api_version: str) -> Record | None:
-        """Compared by identity: a version that the disk refused may be given out again."""
-        found = self.kept.get((record.uid, record.rv, api_version))
-        return found[1] if found is not None and found[0] is record else None
 
 
 def _compiled(crd: Obj, version: str) -> Schema:
@@ -117,11 +112,15 @@ class Conversions:
         if webhook is None:
             return records
         wanted = kind.api_version
-        found = [webhook.known(record, wanted) or record for record in records]
+        found: list[Record] = []
         objects: dict[int, Obj] = {}
         turns = Turns()
-        for place, record in enumerate(found):
+        for place, record in enumerate(records):
             await turns.next()
+            known = webhook.kept.get(record, wanted)
+            found.append(known or record)
+            if known is not None:
+                continue
             obj = record.obj()
             if obj["apiVersion"] != wanted:
                 objects[place] = obj
@@ -131,7 +130,7 @@ class Conversions:
             made = msgspec.structs.replace(
                 found[place], labels=obj["metadata"].get("labels") or {}, body=orjson.dumps(obj)
             )
-            webhook.keep(found[place], made, wanted)
+            webhook.kept.put(found[place], made, wanted)
             found[place] = made
         return found
 
@@ -174,11 +173,26 @@ class Conversions:
             return _made(converted_objects(answer, version, uid), objects, wanted, schema)
 
         try:
-            return await self._client.post(webhook.callee, document, self._cluster, read)
+            with _counted(webhook):
+                return await self._client.post(webhook.callee, document, self._cluster, read)
         except _Unlike as error:
             raise _failure(f"{head} {error}") from None
         except (NotReached, Refused) as error:
             raise _failure(f"{head} failed: {error}") from None
+
+
+@contextmanager
+def _counted(webhook: _Webhook) -> Iterator[None]:
+    """Raises ApiError: one that never answers must not hold all writes of the server."""
+    if webhook.waiting >= MOST_WAITING:
+        whose = webhook.crd["metadata"]["name"]
+        waiting = f"{MOST_WAITING} requests wait for the conversion webhook of {whose}"
+        raise status.too_many_requests(f"{waiting}, please try again later")
+    webhook.waiting += 1
+    try:
+        yield
+    finally:
+        webhook.waiting -= 1
 
 
 class _Unlike(Exception):
@@ -221,4 +235,6 @@ async def _parts(objects: Iterable[Obj]) -> AsyncIterator[list[Obj]]:
 
 def _failure(text: str) -> status.ApiError:
     """As kube-apiserver answers: an error without a reason."""
+    if len(text) > _LONGEST_TEXT:
+        text = f"{text[:_LONGEST_TEXT]}... ({len(text)} characters)"
     return status.failure(500, "", text)
