@@ -168,3 +168,16 @@ def test_devices_are_looked_for_where_we_see_those_of_the_node(tmp_path: Path) -
     for name, words in (("/dev/zero", "No such file"), ("/dev/nvidia-caps/cap1", "is no device")):
         with pytest.raises(OSError, match=words):
             completed(Edits(device_nodes=(DeviceNode(name),)), tmp_path)
+
+
+def test_a_pipe_in_the_place_of_a_file_is_named_and_does_not_hold_the_agent(tmp_path: Path) -> None:
+    """To open a pipe waits for somebody who writes: the container runtime would wait with us."""
+    os.mkfifo(tmp_path / "nvidia.json")
+    (tmp_path / "nvidia.yaml").symlink_to(tmp_path / "nvidia.json")
+    (tmp_path / "zeros.json").symlink_to("/dev/zero")
+    specs, wrong = read_specs([tmp_path])
+    assert specs == []
+    assert wrong == [
+        f"{tmp_path / name}: wanted a file, found something else"
+        for name in ("nvidia.json", "nvidia.yaml", "zeros.json")
+    ]

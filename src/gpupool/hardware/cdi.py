@@ -216,7 +216,10 @@ def _files(directories: Sequence[Path]) -> Iterator[Path]:
 
 
 def _text(path: Path) -> str:
-    with path.open("rb") as file:
+    # Not blocking: to open a pipe would wait for a writer, and containers would wait with us.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise BadSpec("wanted a file, found something else")
         raw = file.read(_MAX_BYTES + 1)
     if len(raw) > _MAX_BYTES:
         raise BadSpec(f"more than {_MAX_BYTES >> 20} MiB")

@@ -40,7 +40,7 @@ from kubeclient.nri.messages import (
     SynchronizeRequest,
     SynchronizeResponse,
 )
-from kubeclient.wire import BadMessage, decode, encode
+from kubeclient.wire import BadMessage, decode, encode, has_more_fields
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,7 @@ _PLUGIN = "nri.pkg.api.v1alpha1.Plugin"
 _READ_BYTES = 64 * 1024
 _MAX_WAITING = 64  # requests that were read and not answered; the runtime sends one at a time
 _MAX_SYNCHRONIZED = 64 * 1024  # pods and containers of one node
+_MAX_SYNCHRONIZED_BYTES = 64 * 1024 * 1024
 _REGISTRATION_S = 5.0
 # The codes of gRPC.
 _INVALID, _UNIMPLEMENTED, _REFUSED, _INTERNAL = 3, 12, 9, 13
@@ -118,6 +119,7 @@ class _Connection:
         self._registered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._pods: list[PodSandbox] = []  # of a Synchronize that came in parts
         self._containers: list[Container] = []
+        self._synchronized_bytes = 0
 
     async def run(self, name: Name) -> None:
         try:
@@ -173,7 +175,10 @@ class _Connection:
                 await self._send(message._replace(type=RESPONSE, data=encode(failed)))
 
     async def _send(self, message: Message) -> None:
-        self._writer.write(framed(message))
+        try:
+            self._writer.write(framed(message))
+        except RuntimeError as error:  # of uvloop, where asyncio's own loop raises an OSError later
+            raise ConnectionResetError(0, "the connection is closed") from error
         await self._writer.drain()
 
     async def _response(self, data: bytes) -> Response:
@@ -211,14 +216,19 @@ class _Connection:
         return ConfigureResponse(sum(1 << (event - 1) for event in Event))
 
     async def _synchronize(self, payload: bytes) -> SynchronizeResponse:
+        self._synchronized_bytes += len(payload)
+        if self._synchronized_bytes > _MAX_SYNCHRONIZED_BYTES:
+            raise Refused(f"pods and containers of more than {_MAX_SYNCHRONIZED_BYTES >> 20} MiB")
+        known = len(self._pods) + len(self._containers)
+        # Counted before they are read: each may be two bytes of the message, and hundreds here.
+        if has_more_fields(payload, _MAX_SYNCHRONIZED - known):
+            raise Refused(f"more than {_MAX_SYNCHRONIZED} pods and containers")
         request = decode(SynchronizeRequest, payload)
         self._pods += request.pods
         self._containers += request.containers
-        if len(self._pods) + len(self._containers) > _MAX_SYNCHRONIZED:
-            raise Refused(f"more than {_MAX_SYNCHRONIZED} pods and containers")
         if not request.more:
             pods, containers = tuple(self._pods), tuple(self._containers)
-            self._pods, self._containers = [], []
+            self._pods, self._containers, self._synchronized_bytes = [], [], 0
             await self._plugin.synchronized(pods, containers)
         return SynchronizeResponse(request.more)
 

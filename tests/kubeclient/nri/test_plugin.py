@@ -175,3 +175,66 @@ async def test_a_registration_that_is_refused_ends_the_plugin(tmp_path: Path) ->
         await runtime.send(message._replace(type=2, data=refusal))
         with pytest.raises(Disconnected, match="plugins are disabled"):
             await task
+
+
+async def test_a_connection_that_is_gone_when_the_plugin_answers_ends_it_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uvloop raises a RuntimeError where asyncio's own loop raises an OSError."""
+    is_gone = False
+    write = asyncio.StreamWriter.write
+
+    def written(writer: asyncio.StreamWriter, data: bytes) -> None:
+        if is_gone and is_the_plugins(writer):
+            raise RuntimeError("unable to perform operation on <UnixTransport closed=True>")
+        write(writer, data)
+
+    plugins: list[asyncio.StreamWriter] = []
+    connect = asyncio.open_unix_connection
+
+    async def connecting(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await connect(path)
+        plugins.append(writer)
+        return reader, writer
+
+    def is_the_plugins(writer: asyncio.StreamWriter) -> bool:
+        return writer in plugins
+
+    monkeypatch.setattr(asyncio, "open_unix_connection", connecting)
+    monkeypatch.setattr(asyncio.StreamWriter, "write", written)
+    async with connected(tmp_path, Recorder()) as (runtime, task):
+        is_gone = True
+        ask = asyncio.create_task(runtime.ask_raw("Shutdown", b""))
+        with pytest.raises(Disconnected, match=r"nri\.sock: the connection is closed"):
+            await task
+        with pytest.raises(EOFError):
+            await ask
+
+
+@pytest.mark.parametrize("field", [b"\x0a\x00", b"\x12\x00"])
+async def test_more_pods_and_containers_than_a_node_has_are_refused_before_they_are_read(
+    tmp_path: Path, field: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two bytes of a message would be an object of hundreds."""
+    read: list[object] = []
+    monkeypatch.setattr(nri.PodSandbox, "__init__", lambda self: read.append(self))
+    monkeypatch.setattr(nri.Container, "__init__", lambda self: read.append(self))
+    async with connected(tmp_path, Recorder()) as (runtime, _):
+        response = await runtime.ask_raw("Synchronize", field * 70_000)
+        assert response.status is not None
+        assert "more than 65536 pods and containers" in response.status.message
+    assert read == []
+
+
+async def test_parts_that_never_end_are_refused(tmp_path: Path) -> None:
+    long = nri.SynchronizeRequest((nri.PodSandbox(name="x" * 3_000_000),), more=True)
+    plugin = Recorder()
+    async with connected(tmp_path, plugin) as (runtime, _):
+        payload, status = encode(long), None
+        for _ in range(40):
+            status = (await runtime.ask_raw("Synchronize", payload)).status
+            if status is not None and status.code:
+                break
+        assert status is not None
+        assert "pods and containers of more than 64 MiB" in status.message
+    assert plugin.told == []
