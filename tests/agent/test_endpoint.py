@@ -4,6 +4,8 @@ import asyncio
 import http.client
 import json
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -140,3 +142,44 @@ async def ask(port: int, request: bytes) -> str:
     answer = await reader.read()
     writer.close()
     return answer.decode()
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_the_server_is_loaded_when_somebody_connects_and_answers_him(loop: str) -> None:
+    """In a process of its own, which has not loaded it for another test."""
+    program = f"""
+import asyncio, {loop}, http.client, socket, sys
+from gpupool.agent.endpoint import Pages, on_loopback
+from gpupool.core.readings import NodeReadings
+
+async def some():
+    return NodeReadings("n", 1.0, ())
+
+def get(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout={PATIENCE_S})
+    connection.request("GET", "/readings")
+    return connection.getresponse().status
+
+def is_heard(port):
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0
+
+async def main():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    task = asyncio.create_task(on_loopback(port)(Pages("n", lambda _: "", some)))
+    await asyncio.sleep(0)
+    print("aiohttp.web" in sys.modules)
+    print(await asyncio.gather(*(asyncio.to_thread(get, port) for _ in range(8))))
+    print("aiohttp.web" in sys.modules)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    print(await asyncio.to_thread(is_heard, port))
+
+with asyncio.Runner(loop_factory={loop}.new_event_loop) as runner:
+    runner.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.stdout == f"False\n{[200] * 8}\nTrue\nFalse\n", done.stderr

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from gpupool.agent.audit import Lasting, Overuse, audited, overuses
 from gpupool.agent.covered import covered_pods
+from gpupool.agent.light_pods import light
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.pod_reports import PodReports
 from gpupool.agent.settings import AgentSettings
@@ -36,7 +37,7 @@ class Auditor:
         await pods.wait_synced()
         while True:
             await asyncio.sleep(self._settings.audit_s)
-            shared = audited(pods)
+            shared = audited(light(pods))
             by_uid = {pod["metadata"]["uid"]: pod for pod in shared}
             uses = await self._uses() if shared else NOTHING_READ
             self.report_covered(shared, uses.programs)

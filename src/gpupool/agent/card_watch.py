@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
+from gpupool.agent.light_pods import light
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.missing_cards import Started, has_driver, started, verdict
 from gpupool.agent.pod_reports import PodReports
@@ -48,7 +49,7 @@ class CardWatch:
             # Parsing a hundred pods costs as much as all that the agent does in a second.
             if self._is_due or self._ways() != self._looked_by:
                 self._is_due = False
-                await self.look(tuple(pods), metrics)
+                await self.look(tuple(light(pods)), metrics)
 
     def _pods_changed(self) -> None:
         self._is_due = True

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 # Less than a client waits: it is told that the driver hangs, and does not have to guess.
 READ_LIMIT_S = 2.0
 _PAUSE_AFTER_FAILURE_S = 10.0
+_LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +44,40 @@ Serve: TypeAlias = Callable[[Pages], Awaitable[None]]
 
 def on_loopback(port: int) -> Serve:
     """`port` 0: any free one. While another program has the port, the agent runs without its
-    endpoint: it has more important work."""
+    endpoint: it has more important work. Until somebody connects, it only listens: the server costs
+    memory on every node, and most agents are never asked."""
 
     async def serve(pages: Pages) -> None:
-        from gpupool.health import CannotListen
-
         while True:
             try:
-                async with serving_on_loopback(pages, port):
-                    await asyncio.Event().wait()
-            except CannotListen as error:
-                log.warning("no metrics and no readings, trying again", extra={"error": str(error)})
+                listening = socket.create_server((_LOOPBACK, port))
+            except OSError as error:
+                words = f"cannot listen on {_LOOPBACK}:{port}: {error.strerror}"
+                log.warning("no metrics and no readings, trying again", extra={"error": words})
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE_S)
+                continue
+            with listening:
+                await _somebody_connects(listening)
+                await _serve_on(pages, listening)
 
     return serve
+
+
+async def _somebody_connects(listening: socket.socket) -> None:
+    loop, somebody = asyncio.get_running_loop(), asyncio.Event()
+    listening.setblocking(False)
+    loop.add_reader(listening, somebody.set)
+    try:
+        await somebody.wait()
+    finally:
+        loop.remove_reader(listening)
+
+
+async def _serve_on(pages: Pages, listening: socket.socket) -> None:
+    from gpupool.health import serving
+
+    async with serving(application(pages), listening):
+        await asyncio.Event().wait()
 
 
 def on_accepted(accept: Callable[[], Awaitable[socket.socket]]) -> Serve:

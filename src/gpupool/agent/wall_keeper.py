@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from gpupool.agent.audit import audited
+from gpupool.agent.light_pods import light
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.owners import container_names
 from gpupool.agent.wall_plan import Shares, walls
@@ -73,8 +74,9 @@ class WallKeeper:
         while True:
             self._changed.clear()
             before = self._works, self.others
-            await self._sweep(list(pods), inventory())
-            metrics.walls = _by_wall(pods, inventory())
+            seen = list(light(pods))
+            await self._sweep(seen, inventory())
+            metrics.walls = _by_wall(seen, inventory())
             if (self._works, self.others) != before:
                 tell()
             with contextlib.suppress(TimeoutError):

@@ -53,15 +53,16 @@ def run_with_access(
     # Mirrors keep many objects for long, and watches make many short-lived ones. With the default
     # thresholds the garbage collector would scan the long-lived ones again and again.
     gc.set_threshold(50_000, 20, 100)
-    from gpupool.health import CannotListen
-    from kubeclient.errors import KubeError
-
     try:
         with asyncio.Runner(loop_factory=event_loop) as runner:
             runner.run(main())
     except asyncio.CancelledError:
         return
     except Exception as error:
+        # Imported here: agents serve HTTP only when they are asked, and this would load the server.
+        from gpupool.health import CannotListen
+        from kubeclient.errors import KubeError
+
         first = _first(error, KubeError, CannotListen)
         if first is None:
             raise

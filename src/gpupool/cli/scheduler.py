@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def address(_: click.Context, __: click.Parameter, text: str | None) -> "Address | None":
-    from gpupool.health import Address
-
     if not text:
         return None
+    from gpupool.health import Address
+
     found = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]*):(\d{1,5})", text)
     if found is None or int(found[2]) > 65535:
         words = "wanted HOST:PORT or :PORT, with a port from 0 to 65535"
