@@ -242,18 +242,22 @@ class Claimants:
     until_s: dict[str, tuple[str, float]] = field(default_factory=dict)  # by uid: node and time
     void: set[tuple[str, str]] = field(default_factory=set)  # uid and node: it was not theirs once
 
+    def note(self, living: Living) -> None:
+        """Until when room is kept. After each settling: before time passes."""
+        for pod in pending(living).values():
+            uid, node = pod["metadata"]["uid"], (pod.get("status") or {}).get("nominatedNodeName")
+            if node and self.until_s.get(uid, ("", 0.0))[0] != node:
+                until_s = living.now_s + SLACK_S - self.told_s + _grace_s(living, node)
+                self.until_s[uid] = (node, until_s)
+
     def look(self, living: Living) -> dict[str, str]:
         """Uid and node of those that will fit when the victims have gone. Before a settling."""
+        self.note(living)
         found, gone = {}, victims(living)
         for pod in pending(living).values():
             uid, node = pod["metadata"]["uid"], (pod.get("status") or {}).get("nominatedNodeName")
             if not node or uid not in living.state.pending:
                 continue
-            if self.until_s.get(uid, ("", 0.0))[0] != node:
-                self.until_s[uid] = (
-                    node,
-                    living.now_s + SLACK_S - self.told_s + _grace_s(living, node),
-                )
             if (uid, node) not in self.void and _will_fit(living, pod, node, gone):
                 found[uid] = node
             else:

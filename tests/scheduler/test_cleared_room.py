@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpupool.contract.names import LABEL_POD_GROUP, LABEL_POD_GROUP_MIN
 from gpupool.scheduler.queue import LONGEST_BACK_OFF_S
 from tests.scheduler.model_api import UNITS, Fate, started
 from tests.scheduler.stepped import Stepped
@@ -156,6 +157,93 @@ async def test_a_victim_that_never_leaves_does_not_block_the_node_for_ever() -> 
     await stepped.end(other)
     await stepped.settle()
     assert node_of(stepped, "high")
+
+
+def nominated(stepped: Stepped, name: str) -> str:
+    return str((stepped.api.pods[name].get("status") or {}).get("nominatedNodeName") or "")
+
+
+async def one_victim_that_stays() -> Stepped:
+    """The time of its claim is over, and it may evict nobody else."""
+    stepped = Stepped()
+    stepped.api.graceful = True
+    stepped.api.set_node("n", ill=False)
+    await stepped.place("low", UNITS)
+    await stepped.place("equal", UNITS, priority=5)
+    await stepped.try_in_vain("high", UNITS, priority=5)
+    assert nominated(stepped, "high") == "n"
+    stepped.now_s += 200
+    return stepped
+
+
+async def test_a_pod_that_waits_for_no_victims_any_more_is_nominated_no_more() -> None:
+    """Autoscalers take a nominated pod for one that is about to run."""
+    stepped = await one_victim_that_stays()
+    await stepped.settle()
+    assert len(stepped.state.preemption_claims) == 0
+    assert nominated(stepped, "high") == ""
+
+
+async def test_a_nomination_that_could_not_be_withdrawn_is_withdrawn_at_the_next_try() -> None:
+    stepped = await one_victim_that_stays()
+    await stepped.write(stepped.try_next(), Fate.FORBIDDEN)
+    assert nominated(stepped, "high") == "n"
+    stepped.state.wake()
+    await stepped.settle()
+    assert nominated(stepped, "high") == ""
+
+
+async def test_a_pod_whose_victims_cannot_be_evicted_is_nominated_no_more() -> None:
+    stepped = await full("n")
+    stepped.api.protected = {"low0", "low1"}
+    await stepped.try_in_vain("high", UNITS, priority=5)
+    stepped.now_s += LONGEST_BACK_OFF_S  # twice: one victim after the other is tried
+    await stepped.settle()
+    stepped.now_s += LONGEST_BACK_OFF_S
+    await stepped.settle()
+    assert nominated(stepped, "high") == ""
+
+
+async def test_a_scheduler_that_may_not_lead_any_more_withdraws_nothing() -> None:
+    stepped = await one_victim_that_stays()
+    writes = stepped.try_next()
+    stepped.leads = False
+    await stepped.write(writes)
+    assert nominated(stepped, "high") == "n"
+
+
+async def test_members_of_a_group_that_wait_for_no_victims_are_nominated_no_more() -> None:
+    stepped = await full("n")
+    group = {LABEL_POD_GROUP: "g", LABEL_POD_GROUP_MIN: "2"}
+    for name in ("one", "two"):
+        stepped.api.add_pod(name, UNITS, 5, labels=group)
+    await stepped.settle()
+    assert [nominated(stepped, name) for name in ("one", "two")] == ["n", "n"]
+    stepped.now_s += 200
+    await stepped.settle()
+    assert [nominated(stepped, name) for name in ("one", "two")] == ["", ""]
+
+
+@pytest.mark.parametrize("other", [4, 5])
+async def test_a_claim_leaves_a_card_that_falls_ill_before_others_are_tried(other: int) -> None:
+    """For the other card, if that is being cleared for a lower priority; else it ends."""
+    stepped = await full("n")
+    stepped.api.add_pod("high", UNITS, priority=5)
+    stepped.api.add_pod("other", UNITS, priority=other)
+    await stepped.settle()
+    assert cards_claimed(stepped) == {"high": "n-0", "other": "n-1"}
+    stepped.api.set_node("n", ill=True)
+    stepped.tell()
+    stepped.scheduler._next(stepped.now_s)
+    assert cards_claimed(stepped) == ({"high": "n-1"} if other < 5 else {"other": "n-1"})
+
+
+def cards_claimed(stepped: Stepped) -> dict[str, str]:
+    found = {}
+    for _, claim in stepped.state.preemption_claims.items():
+        ((share,),) = (each.shares for each in claim.placement.allocation.containers)
+        found[claim.request.name] = share.uuid
+    return found
 
 
 async def test_an_older_pod_of_equal_priority_does_not_get_the_room_of_another() -> None:

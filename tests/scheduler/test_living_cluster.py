@@ -102,6 +102,7 @@ class Machine:
             living.now_s += LONGEST_BACK_OFF_S + 1
             self.run(living.rest())
             fairness.assert_work_is_bounded(living)
+        self.claimants.note(living)
         fairness.assert_no_card_is_over(living)
         fairness.assert_nobody_starves(living)
         for news in living.scheduler._reports._news.values():

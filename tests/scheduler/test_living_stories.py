@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.scheduler.living import Template
-from tests.scheduler.model_api import UNITS
+from tests.scheduler.model_api import UNITS, Fate
 from tests.scheduler.test_living_cluster import (
     ANTI_AFFINITY,
     CLAIM,
@@ -215,6 +215,25 @@ STORIES: dict[str, list[Action]] = {
         come(2, units=1),
         member(1, 2, 2, priority=10, least=3),
         goes(),
+    ],
+    "a pod waits for victims that do not leave, and its time is over": [
+        SECOND_NODE,
+        come(2, units=1),
+        member(3, 1, UNITS, priority=10, least=1),
+        come(3, units=2),
+        member(UNITS, priority=10, least=1),
+        ("time_passes", {"seconds": 1000}),
+        goes(),
+    ],
+    "a new leader lets a small pod take what was being cleared for a large one": [
+        member(1, 1, least=1),
+        member(3, least=1),
+        ("a_node_changes", {"name": "m", "change": "unreachable"}),
+        ("answers_are_lost", {"fates": [Fate.FORBIDDEN], "size": 1}),
+        come(units=3, priority=10),
+        come(units=1),
+        ("a_node_changes", {"name": "m", "change": "good"}),
+        ("the_leader_fails", {"late": False}),
     ],
     "evictions are refused": [
         come(2, units=UNITS),

@@ -91,7 +91,9 @@ class ClusterState:
         # Kubelets update their nodes all the time. Only changes that decisions depend on raise the
         # version, and only those wake the pending pods.
         if self.cluster.version != before:
-            self.unread.node_seen((new or old or {})["metadata"]["name"])
+            name = (new or old or {})["metadata"]["name"]
+            self.unread.node_seen(name)
+            self.preemption_claims.node_changed(name)
             self.wake()
 
     def namespace_changed(self, old: Obj | None, new: Obj | None) -> None:

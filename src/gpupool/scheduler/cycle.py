@@ -79,7 +79,7 @@ class Cycle:
         room = self.room.search(pod)
         if room is None:
             self._park(pod, lambda: self._with_room(pod, self._recent_words(pod, no)))
-            return []
+            return self.room.withdraw([pod])
         self.reports.waits(pod, lambda: _message(no))
         return [self.room.make([pod], room)]
 
@@ -168,7 +168,7 @@ class Cycle:
             words = f"{words} It has waited for {waited_s / 60:.0f} minutes."
         for member in waiting:
             self._park(member, partial(self._with_room, member, words))
-        return []
+        return self.room.withdraw(waiting)
 
 
 def _message(no: Unschedulable) -> str:

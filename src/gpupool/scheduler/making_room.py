@@ -146,15 +146,38 @@ class RoomMaker:
         A card of theirs may be ill by now, and the others promised to pods of lower priority: those
         are told at once, or they would wait, and evict others, for room that they will not get.
         """
-        if self._would_fit(pods, nodes, beside_lower=True) is not None:
+        beside = self._would_fit(pods, nodes, beside_lower=True)
+        if beside is not None and not any(self._is_ill(pod.uid) for pod in pods):
             return True
-        found = self._would_fit(pods, nodes)
+        found = beside or self._would_fit(pods, nodes)
         if found is None:
             return False
         for pod, placement in zip(pods, found, strict=True):
             self.state.preemption_claims.move(pod.uid, placement)
         self._take_over(pods, found)
         return True
+
+    def leave_ill_cards(self) -> None:
+        """Before others are tried, who would take the room that is left. A claim that finds no
+        other cards on its node ends, and its pod looks anew.
+        """
+        claims, pending = self.state.preemption_claims, self.state.pending
+        shaken = [uid for node in claims.changed_nodes() for uid in claims.on(node)]
+        ill = [pending[uid] for uid in shaken if uid in pending and self._is_ill(uid)]
+        for pod in sorted(ill, key=lambda pod: -pod.request.priority):
+            claim = claims.get(pod.uid)
+            if claim is not None and not self._keep([pod], [claim.placement.node]):
+                self.state.drop_preemption_claim(pod.uid)
+
+    def _is_ill(self, uid: str) -> bool:
+        """Whether a card that the pod has a claim on takes no pods any more."""
+        claim = self.state.preemption_claims.get(uid)
+        node = self.state.cluster.state(claim.placement.node) if claim is not None else None
+        if claim is None or node is None:
+            return False
+        usable = {card.card.uuid for card in node.cards if card.usable}
+        containers = claim.placement.allocation.containers
+        return any(share.uuid not in usable for each in containers for share in each.shares)
 
     def _would_fit(
         self, pods: Sequence[Pending], nodes: Sequence[str], *, beside_lower: bool = False
@@ -192,7 +215,7 @@ class RoomMaker:
         """What is found without more victims, when those of all claims have gone."""
         if not self.state.cluster.reserved:
             return None
-        with self._later():
+        with self.later():
             return decide()
 
     def _left_for(self, pods: Sequence[Pending], placements: Sequence[Placement]) -> Room | None:
@@ -249,7 +272,7 @@ class RoomMaker:
         """A trial in which the victims of all claims have gone, and the claims of these pods and,
         unless `beside_lower`, of those with a lower priority are not there.
         """
-        with self._later() as trying:
+        with self.later() as trying:
             for pod in pods:
                 trying.release(reserved_uid(pod.uid))
             if not beside_lower:
@@ -257,7 +280,7 @@ class RoomMaker:
             yield trying
 
     @contextmanager
-    def _later(self) -> Iterator[Trial]:
+    def later(self) -> Iterator[Trial]:
         """A trial in which the victims of all claims have gone, and reservations of an extender
         have ended: nobody is evicted because of those.
         """
@@ -335,49 +358,11 @@ class RoomMaker:
                 self.state.drop_preemption_claim(pod.uid)
         self.state.wake()
 
-    # -- after a failover --------------------------------------------------------------------
-
-    def inherit(self) -> None:
-        """Claim the room that an earlier leader cleared: claims are not in the API, but nominations
-        are. Called once, when the whole state is known, before the first decision.
-        """
-        state, now_s = self.state, self.clock()
-        leaving = {held.pod.uid: held for held in state.cluster.holds() if held.pod.preempted}
-        nominated = [pod for pod in state.pending.values() if pod.nominated]
-        for pod in sorted(nominated, key=lambda p: (-p.request.priority, p.created, p.uid)):
-            found = self._inherited(pod, leaving)
-            if found is not None:
-                placement, own = found
-                state.preemption_claims.make(pod.request, placement, own, now_s)
-                state.preemption_claims.share(pod.uid)
-                for held in own:
-                    del leaving[held.pod.uid]
-        for group in {pod.group.key for pod in nominated if pod.group is not None}:
-            state.preemption_claims.join(state.groups.waiting(group))
-
-    def _inherited(
-        self, pod: Pending, leaving: Mapping[str, Held]
-    ) -> tuple[Placement, list[Held]] | None:
-        """Where the pod will fit, and which of those that are leaving must have gone before."""
-        node = (pod.nominated,)
-        with self._later() as trying:
-            for uid in leaving:
-                trying.release(uid)
-            found = decide_on(self.state.cluster, pod.request, self.state.policy, node)
-            if not isinstance(found, Placement):
-                return None
-            own = []
-            for held in leaving.values():
-                if held.node != pod.nominated:
-                    continue
-                trying.hold(held.pod, held.node, held.allocation)
-                without = decide_on(self.state.cluster, pod.request, self.state.policy, node)
-                if isinstance(without, Placement):
-                    found = without
-                else:
-                    trying.release(held.pod.uid)
-                    own.append(held)
-        return found, own
+    def withdraw(self, pods: Sequence[Pending]) -> list[Write]:
+        """Of those for which no room is being cleared any more: the nominations."""
+        claims = self.state.preemption_claims
+        late = [pod for pod in pods if pod.nominated and pod.uid not in claims]
+        return [partial(self.evictor.withdraw, pod) for pod in late]
 
 
 def _can_start_nowhere(pod: Pending) -> bool:

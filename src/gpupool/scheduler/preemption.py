@@ -5,6 +5,7 @@ event with the reason, and is deleted with its own grace period. The uid is a pr
 delete: a new pod with the same name is not touched.
 """
 
+import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ class Evictor:
     def __init__(self, context: WriteContext) -> None:
         self._kube = context.kube
         self._pending = context.state.pending
+        self._claims = context.state.preemption_claims
+        self._withdrawn: dict[str, asyncio.Event] = {}  # by uid: while a request is on its way
         self._reports = context.reports
         self._now = context.now
         self._may_act = context.may_act
@@ -47,7 +50,7 @@ class Evictor:
         try:
             # Nominations are written before the first delete. Claims are not in the API, so after a
             # failover the new leader sees only by these what is being cleared and for whom
-            # (`RoomMaker.inherit`).
+            # (`inherited_claims.py`).
             for pod, node in nominations:
                 self._check(pod)
                 await self._nominate(pod, node)
@@ -73,7 +76,26 @@ class Evictor:
         if pod.uid not in self._pending:
             raise NotSent(f"pod {pod.shown} is not pending any more")
 
+    async def withdraw(self, pod: Pending) -> None:
+        """No node is being cleared for the pod any more. If it fails, the next try does it."""
+        if pod.uid in self._withdrawn or pod.uid in self._claims:
+            return
+        done = self._withdrawn[pod.uid] = asyncio.Event()
+        try:
+            self._check(pod)
+            await self._write_nomination(pod, None)
+        except KubeError as error:
+            log.info("nomination not withdrawn", extra={"pod": pod.shown, "error": str(error)})
+        finally:
+            del self._withdrawn[pod.uid]
+            done.set()
+
     async def _nominate(self, pod: Pending, node: str) -> None:
+        while pod.uid in self._withdrawn:  # it would arrive after this one
+            await self._withdrawn[pod.uid].wait()
+        await self._write_nomination(pod, node)
+
+    async def _write_nomination(self, pod: Pending, node: str | None) -> None:
         path = PODS.path(pod.request.namespace, pod.request.name, "status")
         # A uid in a patch is a precondition: a new pod with the same name is not changed.
         nominated = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}

@@ -40,6 +40,7 @@ class PreemptionClaims:
     def __init__(self, cluster: ClusterModel) -> None:
         self._cluster = cluster
         self._claims: dict[str, PreemptionClaim] = {}  # by uid of the preempting pod
+        self._changed: set[str] = set()  # nodes
 
     def make(
         self, request: PodRequest, placement: Placement, victims: Sequence[Held], now_s: float
@@ -100,6 +101,16 @@ class PreemptionClaims:
     def on(self, node: str) -> list[str]:
         """The pods that have claims on this node."""
         return [uid for uid, claim in self._claims.items() if claim.placement.node == node]
+
+    def node_changed(self, node: str) -> None:
+        if self._claims:
+            self._changed.add(node)
+
+    def changed_nodes(self) -> list[str]:
+        """Each is told once."""
+        changed = sorted(self._changed)
+        self._changed.clear()
+        return changed
 
     def leaving(self) -> set[str]:
         """All victims that have not gone yet."""

@@ -20,6 +20,7 @@ from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.cycle import Cycle
 from gpupool.scheduler.findings import OVERCOMMITTED
 from gpupool.scheduler.follow import follow
+from gpupool.scheduler.inherited_claims import inherit
 from gpupool.scheduler.ledger import Knowledge
 from gpupool.scheduler.making_room import RoomMaker
 from gpupool.scheduler.metrics import Metrics, Now
@@ -100,7 +101,7 @@ class Scheduler:
             await follow(self._kube, self.state, tasks, *also_pods)
             self._tell()
             self._resizer.begin()
-            self._room.inherit()
+            inherit(self._room)
             self.is_synced = True
             try:
                 await self._work()
@@ -168,6 +169,7 @@ class Scheduler:
     def _next(self, now_s: float) -> str | None:
         self._tell()
         self.state.expire_preemption_claims()
+        self._room.leave_ill_cards()
         if self._keeps_room:
             self._keep_room()
         return self.state.next_pod(now_s)
