@@ -19,7 +19,6 @@ from gpupool.contract.names import (
     RESOURCE_GPU_MEM,
 )
 from gpupool.core.gpu import Card, CardHealth, ContainerGpus, Inventory
-from gpupool.scheduler.inherited_claims import inherit
 from gpupool.scheduler.run import Scheduler, SchedulerSettings
 from kubeclient.client import Headers, Kube, Query
 from kubeclient.errors import NoAnswer
@@ -280,4 +279,4 @@ def read_all(api: ModelApi, scheduler: Scheduler) -> None:
         scheduler.state.node_changed(None, node)
     for pod in api.pods.values():
         scheduler.state.pod_changed(None, pod)
-    inherit(scheduler._room)
+    scheduler.inherit()

@@ -15,7 +15,7 @@ from gpupool.engine.node_state import Held
 from gpupool.scheduler.answers import outlook
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.follow import EVERYBODY, state_of
-from gpupool.scheduler.kept_words import Told, told, words_of
+from gpupool.scheduler.kept_words import told, words_of
 from gpupool.scheduler.told_room import told_room
 from gpupool.scheduler.what_if import Question, Workload, what_if
 from kubeclient.objects import Obj
@@ -78,7 +78,11 @@ def test_what_the_sentence_says_is_read_again(node: str, cards: set[int], within
     shares = tuple(CardShare(f"GPU-{at}", at, 1, 1024, UNITS) for at in cards)
     allocation = Allocation((ContainerGpus("c", shares, Isolation.NONE),))
     words = words_of(Placement(node, allocation), "2026-11-17T10:00:00Z", within_s)
-    assert told(f"0/1 nodes are available. {words}") == Told(node, frozenset(cards))
+    found = told(f"0/1 nodes are available. {words}")
+    assert found is not None
+    assert found[:3] == (node, frozenset(cards), "2026-11-17T10:00:00Z")
+    assert abs(found.within_s - within_s) <= max(30.0, within_s / 4)
+    assert found.sentence == words
 
 
 @given(st.text())

@@ -213,6 +213,30 @@ class Reservations:
             for seat in seats
         ]
 
+    def take_over(
+        self,
+        waiting: Waiting,
+        places: Sequence[Place],
+        policy: Policy,
+        ends: Ends,
+        made_s: float,
+        expected_s: float,
+    ) -> Reservation | None:
+        """One that was made by somebody else before. None: not all of its pods will fit there."""
+        if self._made and self._seats() + len(places) > self.most():
+            return None
+        spoken_for = frozenset(self._seat_of).union(self._spoken_for())
+        ordered = sorted(places, key=lambda place: size_of(place.pod), reverse=True)
+        seats = seats_on(Search(self._cluster, policy, ends, made_s, spoken_for), ordered)
+        if len(seats) < len(places):
+            return None
+        oldest = sum(kept.by_age for kept in self._made.values())
+        by_age = 2 * oldest <= len(self._made)
+        kept = self._make(waiting, FutureRoom(tuple(seats)), made_s, by_age=by_age)
+        kept.expected_s = expected_s
+        kept.look_s = expected_s + max(_LEAST_PATIENCE_S, expected_s - made_s)
+        return kept
+
     def _keep(self, kept: Reservation, at: int) -> None:
         seat = kept.seats[at]
         for uid in seat.leaving:

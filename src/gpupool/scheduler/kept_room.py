@@ -3,8 +3,8 @@
 The engine chooses (`engine/reservations.py`). Here is what it needs to know: how long pods have
 waited and run, which of them wait, and when one is placed or gone. Only for pods with GPUs.
 
-Nothing of this is in the API. A new leader sees by their age how long pods have waited, and chooses
-again at its first look: the node that is nearly free is again the one that is free soonest.
+Of this only the sentence is in the API that the condition of a pod has (`kept_words.py`). A new
+leader keeps the room that these name, and sees by their age how long the other pods have waited.
 """
 
 import time
@@ -21,7 +21,7 @@ from gpupool.engine.policies.policy import Policy
 from gpupool.engine.reservations import Patience, Reservation, Reservations, Waiting
 from gpupool.engine.run_times import RunTimes
 from gpupool.scheduler.groups import Groups, Key
-from gpupool.scheduler.kept_words import words_of
+from gpupool.scheduler.kept_words import Told, told, words_of
 from gpupool.scheduler.pending import Pending
 from kubeclient.times import seconds_of, stamp
 
@@ -108,6 +108,36 @@ class KeptRoom:
         """Keep the room that the scheduler, another program, says it keeps."""
         for kept in self._reservations.restore(places, policy, self._ends, self._clock()):
             self._key_of |= {pod.uid: kept.waiting.key for pod in kept.waiting.pods}
+
+    def take_over(self, jobs: Iterator[Job], policy: Policy) -> list[str]:
+        """Keep the room that an earlier leader kept. Its pods, for which room is kept now."""
+        found = [(seats, job) for job in jobs if (seats := _told(job)) is not None]
+        uids: list[str] = []
+        for seats, job in sorted(found, key=lambda each: each[0][0].since):
+            uids += self._take_over(job, seats, policy)
+        return uids
+
+    def _take_over(self, job: Job, seats: Sequence[Told], policy: Policy) -> list[str]:
+        key, pods = job
+        waiting, now_s = self._waiting(key, pods), self._clock()
+        since_s = seconds_of(seats[0].since)
+        # Not before it waited: a clock may be years off.
+        made_s = now_s - max(0.0, self._now() - since_s) if since_s is not None else now_s
+        made_s = max(made_s, waiting.since_s)
+        places = [
+            Place(pod.request, seat.node, seat.cards) for pod, seat in zip(pods, seats, strict=True)
+        ]
+        expected_s = made_s + seats[0].within_s
+        kept = self._reservations.take_over(waiting, places, policy, self._ends, made_s, expected_s)
+        if kept is None:
+            return []
+        uids = [pod.uid for pod in pods]
+        self._key_of |= dict.fromkeys(uids, key)
+        # The same words: others would be written again.
+        self._said |= {
+            uid: (kept.made_s, seat.sentence) for uid, seat in zip(uids, seats, strict=True)
+        }
+        return uids
 
     # -- decisions ---------------------------------------------------------------------------
 
@@ -215,6 +245,14 @@ def _wants_room(pod: PodRequest) -> bool:
     """Not those that fit nowhere whatever leaves, or that say so themselves."""
     fits_never = bool(pod.unsupported or pod.waits_for or not pod.gpus)
     return not fits_never and pod.labels.get(LABEL_KEEP_ROOM) != "false"
+
+
+def _told(job: Job) -> list[Told] | None:
+    """Of all its pods, or None."""
+    if not all(_wants_room(pod.request) for pod in job[1]):
+        return None
+    seats = [seat for pod in job[1] if (seat := told(pod.why)) is not None]
+    return seats if len(seats) == len(job[1]) else None
 
 
 def jobs_of(waiting: Collection[Pending], groups: Groups) -> Iterator[Job]:

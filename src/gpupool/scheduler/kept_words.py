@@ -11,13 +11,18 @@ from gpupool.engine.decide import Placement
 RESERVED = "Reserved for it"  # how the sentence begins
 _INDEXES = r"[0-9]{1,4}(?:, [0-9]{1,4})*"
 _SENTENCE = re.compile(
-    rf"{RESERVED} since \S+: room on (?P<node>\S+), cards? (?P<cards>{_INDEXES}), expected in "
+    rf"{RESERVED} since (?P<since>\S+): room on (?P<node>\S+), cards? (?P<cards>{_INDEXES}), "
+    r"expected in (?P<amount>[0-9]{1,9}) (?P<unit>s|min|h) from then\."
 )
+_SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
 class Told(NamedTuple):
     node: str
     cards: frozenset[int]  # their indexes
+    since: str
+    within_s: float
+    sentence: str
 
 
 def words_of(placement: Placement, since: str, within_s: float) -> str:
@@ -33,7 +38,9 @@ def told(words: str) -> Told | None:
     found = _SENTENCE.search(words)
     if found is None:
         return None
-    return Told(found["node"], frozenset(map(int, found["cards"].split(", "))))
+    cards = frozenset(map(int, found["cards"].split(", ")))
+    within_s = float(int(found["amount"]) * _SECONDS[found["unit"]])
+    return Told(found["node"], cards, found["since"], within_s, found[0])
 
 
 def _shown(seconds: float) -> str:

@@ -21,6 +21,7 @@ from gpupool.scheduler.cycle import Cycle
 from gpupool.scheduler.findings import OVERCOMMITTED
 from gpupool.scheduler.follow import follow
 from gpupool.scheduler.inherited_claims import inherit
+from gpupool.scheduler.inherited_room import inherit_room
 from gpupool.scheduler.ledger import Knowledge
 from gpupool.scheduler.making_room import RoomMaker
 from gpupool.scheduler.metrics import Metrics, Now
@@ -101,13 +102,19 @@ class Scheduler:
             await follow(self._kube, self.state, tasks, *also_pods)
             self._tell()
             self._resizer.begin()
-            inherit(self._room)
+            self.inherit()
             self.is_synced = True
             try:
                 await self._work()
             finally:
                 # A leader that lost the Lease does not wait: another decides now.
                 await self._writes.drain(_DRAIN_S if self._may_act() else 0.0)
+
+    def inherit(self) -> None:
+        """What an earlier leader had begun. Once, before the first decision."""
+        inherit(self._room)
+        if self._keeps_room:
+            inherit_room(self.state)
 
     async def _work(self) -> None:
         slice_s = self._clock()

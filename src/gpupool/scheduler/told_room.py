@@ -21,7 +21,7 @@ def told_room(state: ClusterState, at_least: int | None = None) -> Iterator[None
     `at_least`: only for pods of this priority and above.
     """
     places = [
-        Place(pod.request, *found)
+        Place(pod.request, found.node, found.cards)
         for pod in sorted(state.pending.values(), key=lambda pod: (pod.created, pod.uid))
         if at_least is None or pod.request.priority >= at_least
         if (found := told(pod.why)) is not None
