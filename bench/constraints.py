@@ -41,12 +41,16 @@ def measure_constraints(nodes: int = NODES, pods: int = PODS, times: int = _TIME
     rows = []
     for name, spec in _CONSTRAINTS.items():
         rows.append({"what": name, **_spread(half.places(spec) for _ in range(times))})
-    rows.append({"what": "gang of 8 pods, 8 cards each", **_spread(half.gangs(times // 10))})
+    for name, spec in _OF_GANGS.items():
+        what = f"gang of 8 pods, 8 cards each{name}"
+        rows.append({"what": what, **_spread(half.gangs(times // 10, spec))})
     for cards in (1, 8):
         what = f"preemption for {cards} card{'s' if cards > 1 else ''}"
         rows.append({"what": what, **_spread(full.preempts(cards) for _ in range(times))})
-    gangs = (full.preempts_for_gang() for _ in range(times // 10))
-    rows.append({"what": "preemption for a gang of 4 pods, 8 cards each", **_spread(gangs)})
+    for name, spec in _OF_GANGS.items():
+        gangs = (full.preempts_for_gang(spec) for _ in range(times // 10))
+        what = f"preemption for a gang of 4 pods, 8 cards each{name}"
+        rows.append({"what": what, **_spread(gangs)})
     held = _World(nodes)
     held.fill(nodes * CARDS // 2, cards=2, nodes=nodes, important=1)
     vain = (held.preempts_in_vain() for _ in range(times // 10))
@@ -75,6 +79,13 @@ _CONSTRAINTS: dict[str, Obj] = {
     "far from pods of an app, by node": _required("podAntiAffinity", LABEL_HOSTNAME, "app-7"),
     "spread over zones": {"topologySpreadConstraints": [_even(LABEL_ZONE)]},
     "spread over nodes": {"topologySpreadConstraints": [_even(LABEL_HOSTNAME)]},
+}
+
+# Those of a gang, by what is said of them.
+_OF_GANGS: dict[str, Obj] = {
+    "": {},
+    ", far from pods of an app": _CONSTRAINTS["far from pods of an app, by node"],
+    ", spread over zones": _CONSTRAINTS["spread over zones"],
 }
 
 
@@ -119,9 +130,9 @@ class _World:
         self._hold(pod, found)
         return took
 
-    def gangs(self, times: int) -> Iterator[float]:
+    def gangs(self, times: int, spec: Obj) -> Iterator[float]:
         for _ in range(times):
-            pods = [_pod(8, {}) for _ in range(8)]
+            pods = [_pod(8, spec) for _ in range(8)]
             policy = self.packing.policy
             took, found = _timed(lambda: decide_gang(self.cluster, pods, policy, len(pods)))  # noqa: B023
             assert isinstance(found, dict)
@@ -144,8 +155,9 @@ class _World:
         assert isinstance(found, NoPreemption)
         return took
 
-    def preempts_for_gang(self) -> float:
-        pods, policy = [_pod(8, {"priority": 10}) for _ in range(4)], self.packing.policy
+    def preempts_for_gang(self, spec: Obj) -> float:
+        pods = [_pod(8, {"priority": 10, **spec}) for _ in range(4)]
+        policy = self.packing.policy
         took, found = _timed(lambda: preempt_gang(self.cluster, pods, policy))
         assert isinstance(found, Room)
         for uid in (uid for victims in found.victims for uid in victims):
