@@ -8,6 +8,7 @@ A batch is written by a few multi-row statements, because each statement gives u
 interpreter lock and has to win it back from the event loop.
 """
 
+import contextlib
 import logging
 import sqlite3
 import threading
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 # Five parameters per row: 320 in one statement, below the 999 that SQLite before 3.32 allows.
 _ROWS_PER_STATEMENT = 64
+# Then SQLite gives back its page cache, which large objects have filled: two megabytes.
+_IDLE_S = 1.0
 
 
 class Change(NamedTuple):
@@ -117,8 +120,12 @@ class Disk:
         self, committed: Callable[[int], None], failed: Callable[[Exception], None]
     ) -> None:
         assert self._db is not None
+        has_pages = False
         while True:
-            self._wake.wait()
+            if not self._wake.wait(_IDLE_S if has_pages else None):
+                _give_back(self._db)
+                has_pages = False
+                continue
             # Cleared before the rows are taken: a row that is queued after that sets the event
             # again, so that no wake-up is lost.
             self._wake.clear()
@@ -130,6 +137,7 @@ class Disk:
                 if self._closing:
                     return
                 continue
+            has_pages = True
             try:
                 _commit(self._db, batch)
             except Exception as error:  # noqa: BLE001 - a writer that died would hang all clients
@@ -161,6 +169,12 @@ class Disk:
         # The rows are on disk. A head that stays behind tells less, and nothing wrong.
         except OSError as error:
             log.warning("head of the store not written", extra={"error": str(error)})
+
+
+def _give_back(db: sqlite3.Connection) -> None:
+    """Nothing is lost if it fails: the pages are on disk."""
+    with contextlib.suppress(sqlite3.Error):
+        db.execute("PRAGMA shrink_memory")
 
 
 def _commit(db: sqlite3.Connection, batch: Sequence[Change]) -> None:

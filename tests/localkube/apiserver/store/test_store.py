@@ -263,3 +263,24 @@ def test_a_second_server_on_the_same_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreDamaged, match="in use by another process"):
         Store(tmp_path / "store.db", selectable)
     first.close()
+
+
+async def test_pages_are_given_back_once_nothing_is_written(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not again before the next write."""
+    monkeypatch.setattr(disk, "_IDLE_S", 0.01)
+    loop, given = asyncio.get_running_loop(), asyncio.Queue[None]()
+    give_back = disk._give_back
+
+    def noted(db: sqlite3.Connection) -> None:
+        give_back(db)
+        loop.call_soon_threadsafe(given.put_nowait, None)
+
+    monkeypatch.setattr(disk, "_give_back", noted)
+    for name in ("a", "b", "c"):
+        record = store.create(PODS, thing(name, spec={"x": "x" * 100_000}))
+        await store.durable(record)
+        await given.get()
+    assert given.empty()
+    assert names(store.records(PODS)) == ["default/a", "default/b", "default/c"]
