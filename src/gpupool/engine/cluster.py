@@ -10,6 +10,7 @@ before. A pod on a node that does not exist, or on a card that is gone, stays he
 when the node comes back (`discrepancies.py` lists such pods). `version` rises with every change.
 """
 
+from collections import deque
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -43,6 +44,7 @@ if TYPE_CHECKING:  # imports this module
 NO_GPUS = Allocation()
 # Different GPU models that have a number of their own: policies make tables by model.
 MOST_MODELS = 256
+MOST_PLACED = 1_024
 _SPARE_SETS = 64  # sets of taints that no node has any more, beside as many as there are nodes
 
 
@@ -59,6 +61,8 @@ class ClusterModel:
         # Classes of machines, by model and `bulk_of`: the number of each in the columns.
         self.machines: dict[tuple[int, int], int] = {}
         self.running = KindCounts()  # pods with GPUs that are held, of each kind
+        # Their uids, since `refusals.py` looked last; the newest if there are too many.
+        self.placed: deque[str] = deque(maxlen=MOST_PLACED)
         # By their number in the columns. Autoscalers write times into taints, so sets that no node
         # has any more are dropped.
         self.taint_sets: list[tuple[Taint, ...]] = []
@@ -235,6 +239,7 @@ class ClusterModel:
         self._index.count(pod, state.index, 1)
         if pod.gpus and not held.reserved:
             self.running.add(kind_of(pod))
+            self.placed.append(pod.uid)
         if pod.same_card or pod.different_card:
             for group in _card_groups(pod):
                 self.groups.setdefault(group, {})[pod.uid] = held.node

@@ -4,7 +4,8 @@ packing = Packing("residue")
 packing.count(cluster, pod)                       each pod once, when it first asks for a node
 decide(cluster, pod, packing.policy)
 
-Prices of a policy (`policies/scarcity.py`) follow what is free, so they are made again more often.
+Prices of a policy (`policies/scarcity.py`) follow what is free and how much is refused, so they are
+made again more often.
 """
 
 from dataclasses import replace
@@ -20,6 +21,7 @@ from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Mix, MixLearner
 from gpupool.engine.policies.policy import Ints
 from gpupool.engine.policies.scarcity import Floats, Market, accepted, market_of, prices_of
+from gpupool.engine.refusals import Refusals, overload
 from gpupool.engine.supply import free_of, machines_of
 
 _MOST_SIZES = 64  # different card sizes that a mix has
@@ -54,12 +56,17 @@ class Packing:
         self._at: Ints = np.zeros(0, dtype=np.intp)
         self._amounts: Floats = np.zeros((0, 0))
         self._unpriced = 0  # pods since the last look at the prices
+        self._refusals = Refusals()
+        self.overload = 1.0  # how many times as much is asked for as fits
 
     def count(self, cluster: ClusterModel, pod: PodRequest) -> None:
         if cluster.node_changes.position != self._nodes_seen:
             self._look_at_nodes(cluster)
         kind = kind_of(pod)
         self._learner.count(kind.ask, self._models_for(cluster, kind))
+        # A pod that waits for something else than room is not refused.
+        if kind.ask.cards and not (pod.unsupported or pod.waits_for):
+            self._refusals.count(pod.uid, kind)
         self._unpriced += 1
         if self._learner.is_due:
             self._renew(cluster)
@@ -106,7 +113,18 @@ class Packing:
             return
         running = self._running(cluster, market)
         free = free_of(cluster, self.policy, market.machines, market.sizes)
-        self.policy = replace(self.policy, prices=prices_of(market, running, free))
+        self._look_at_refusals(cluster, market, running)
+        prices = prices_of(market, running, free, self.overload)
+        self.policy = replace(self.policy, prices=prices)
+
+    def _look_at_refusals(self, cluster: ClusterModel, market: Market, running: Floats) -> None:
+        def asked(kind: Kind) -> int:
+            place, amounts = self._place_of(cluster, market, kind)
+            return amounts[0] if place else 0
+
+        self._refusals.look(cluster, asked)
+        held, wanted = running[:, 0].sum(), market.wanted[:, 0].sum()
+        self.overload = overload(held / wanted if wanted else 0.0, self._refusals.accepted)
 
     def _running(self, cluster: ClusterModel, market: Market) -> Floats:
         """(S, Z): what the pods hold that are bound to each set of machines."""

@@ -145,3 +145,17 @@ def test_prices_are_bounded_whole_numbers_that_fall_as_more_is_free(
     assert (single_cheap >= 0).all()
     if all(demand.ask.cards == 1 for demand in wanted) and len(market.sets) == 1:
         assert (single_cheap <= single_dear).all()
+
+
+def test_overload_makes_all_cards_nearly_as_dear_as_those_that_bound_pods_need() -> None:
+    anywhere, bound = (Demand(Ask(1, 0, 0, 0, 0), models, 1_000) for models in ((), (0,)))
+    machines = Machines([0, 1], [4, 4], [1, 1], [1, 1])
+    market = market_of(Mix((anywhere, bound), (1_000, 1_000), (1_000,)), machines)
+    # Pods that are bound to the first class hold less than they will want, the others more.
+    running = np.array([[0.8], [1.1]]) * market.wanted
+    free = np.array([[50_000.0], [30_000.0]])
+    calm, full = (prices_of(market, running, free, load).table(1, 1000) for load in (1.0, 1.2))
+    # The place of one untouched card of each class.
+    first, second = (1 + (machine * (MOST_CARDS + 1) + 1) * 2 + 1 for machine in (0, 1))
+    assert calm.values[second] < calm.values[first] // 2
+    assert full.values[second] > full.values[first] * 9 // 10

@@ -4,7 +4,8 @@ A pod may be bound to some machines: by its models, by the number of its cards, 
 memory. Such a set of machines is short if the pods that are bound to it will want more than is free
 there. How likely that is, is the price of a card on these machines, 0 to 1:
 
-    wanted     what these pods would hold if the cluster were full, by their part of the mix
+    wanted     what these pods would hold if the cluster were full, by their part of the mix; more
+               if more is asked for than fits
     running    what they hold now
     free       what is free on these machines now
 
@@ -142,9 +143,12 @@ def _amounts(ask: Ask, total: int, sizes: tuple[int, ...]) -> list[int]:
     return [milli_of(ask, total), *(ask.cards // size for size in sizes[1:])]
 
 
-def prices_of(market: Market, running: Floats, free: Floats) -> Prices:
-    """`running`: (S, Z) what pods bound to each set hold; `free`: (M, Z) of each class."""
-    risk = _risks(market, running, free)
+def prices_of(market: Market, running: Floats, free: Floats, overload: float = 1.0) -> Prices:
+    """`running`: (S, Z) what pods bound to each set hold; `free`: (M, Z) of each class.
+
+    `overload`: how many times as much is asked for as the cluster can hold, at least 1.
+    """
+    risk = _risks(market, running, free, overload)
     machines = market.machines
     likely = np.where(market.has[:, :, np.newaxis], risk[:, np.newaxis], 0.0).max(
         axis=0, initial=0.0
@@ -161,10 +165,10 @@ def prices_of(market: Market, running: Floats, free: Floats) -> Prices:
     return Prices(lru_cache(256)(partial(_prices_by, LIBRARY, worth, single, addresses)))
 
 
-def _risks(market: Market, running: Floats, free: Floats) -> Floats:
+def _risks(market: Market, running: Floats, free: Floats, overload: float) -> Floats:
     """(S, Z): how likely each set is short."""
     there_is = market.has.astype(np.float64) @ free
-    coming, variance = market.wanted - running, market.variance.copy()
+    coming, variance = market.wanted * overload - running, market.variance * overload
     to_spare = spare_of if LIBRARY is None else partial(spare_by, LIBRARY)
     spare, spread = to_spare(market.inside, there_is, coming, variance)
     flat = zip(spare.ravel().tolist(), spread.ravel().tolist(), strict=True)
