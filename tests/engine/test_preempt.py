@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpupool.core.pods import DisruptionBudget, PodRequest
+from gpupool.core.pods import DisruptionBudget, PodRequest, Spread
 from gpupool.engine import preempt as preempt_module
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
@@ -66,6 +66,24 @@ def test_the_message_counts_nodes_where_preemption_does_not_help() -> None:
         "0/3 nodes are available: 1 No preemption victims found for incoming pod, "
         "2 Preemption is not helpful for scheduling."
     )
+
+
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_a_zone_that_is_ahead_helps_only_if_a_pod_leaves_that_is_counted(is_counted: bool) -> None:
+    """The other zone has no cards. In this one is the second pod of an app, or a stranger."""
+    labels = {"app": "a"}
+    zones = (gpu_node("n", count=2, labels={"z": "1"}), gpu_node("m", count=0, labels={"z": "2"}))
+    cluster = cluster_of(*zones)
+    place(cluster, whole("kept", priority=9, labels=labels))
+    place(cluster, whole("low", labels=labels if is_counted else {}))
+    even = Spread("z", parse_label_selector("app=a"), 2 if is_counted else 1, True)
+    found = preempt(cluster, whole("new", priority=1, labels=labels, spreads=(even,)), POLICY)
+    if is_counted:
+        assert isinstance(found, Preemption)
+        assert found.victims == ("low",)
+    else:
+        assert isinstance(found, NoPreemption)
+        assert "1 node(s) didn't match pod topology spread constraints" in found.message
 
 
 def test_a_pod_with_preemption_policy_never_does_not_preempt() -> None:

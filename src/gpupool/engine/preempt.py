@@ -21,6 +21,7 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.explain import first_reasons, fit_message, refusals
 from gpupool.engine.filters import FILTERS
 from gpupool.engine.filters.host_ports import HOST_PORTS
+from gpupool.engine.filters.spread import SPREAD, UNEVEN, counts_any
 from gpupool.engine.kinds import ask_of
 from gpupool.engine.node_state import Held, NodeState
 from gpupool.engine.out_of_reach import out_of_reach
@@ -69,11 +70,16 @@ def preempt(
     failures: Counter[str] = Counter()
     curable = _curable_nodes(cluster, pod)
     failures[NOT_HELPFUL] = len(cluster) - len(curable)
+    uneven = _uneven(cluster, pod, curable)
     for node in curable:
         state = cluster.at(node)
         below = _below(state, pod, spared)
         if not below:
             failures[NO_VICTIMS] += 1
+            continue
+        # A quick no, without a trial: those that would leave are not among the pods that it counts.
+        if node in uneven and not counts_any(pod, cluster, (held.pod for held in below)):
+            failures[UNEVEN] += 1
             continue
         if reasons := out_of_reach(pod, state, below):
             failures.update(reasons)
@@ -131,6 +137,14 @@ def _curable_nodes(cluster: ClusterModel, pod: PodRequest) -> list[int]:
         if not refused.curable:
             incurable.update(int(node) for node in refused.nodes)
     return [int(node) for node in cluster.all_nodes() if int(node) not in incurable]
+
+
+def _uneven(cluster: ClusterModel, pod: PodRequest, nodes: list[int]) -> set[int]:
+    """Those of the nodes on which one more pod would be too many by its required spread."""
+    if not pod.spreads:
+        return set()
+    listed = np.array(nodes, dtype=np.intp)
+    return set(listed[~SPREAD.passes(pod, cluster, listed)].tolist())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Required topology spread: how many more pods a domain may have than the emptiest one."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from gpupool.core.pods import PodRequest, Spread
@@ -59,6 +61,12 @@ def _ahead(
     itself = 1 if cluster.index.finds(finder, pod) else 0
     ahead: Bools = totals + itself - least > spread.max_skew
     return ahead
+
+
+def counts_any(pod: PodRequest, cluster: ClusterModel, others: Iterable[PodRequest]) -> bool:
+    """Whether a required spread of the pod counts one of the others."""
+    finders = [finder_of(pod, spread) for spread in pod.spreads if spread.required]
+    return any(cluster.index.finds(finder, other) for other in others for finder in finders)
 
 
 def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
