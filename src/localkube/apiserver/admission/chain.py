@@ -15,6 +15,7 @@ from localkube.apiserver.admission.attributes import (
     Attributes,
     ClusterView,
     Operation,
+    PatientView,
     WriteCheck,
     refusal,
 )
@@ -23,7 +24,12 @@ from localkube.apiserver.admission.default_classes import (
     default_ingress_class,
     default_storage_class,
 )
-from localkube.apiserver.admission.limit_ranges import check_limits, default_limits
+from localkube.apiserver.admission.limit_ranges import (
+    LIMITED,
+    check_limits,
+    default_limits,
+    most_limits,
+)
 from localkube.apiserver.admission.namespaces import namespace_lifecycle
 from localkube.apiserver.admission.node_restriction import restrict_node
 from localkube.apiserver.admission.pod_security import check_levels
@@ -57,6 +63,7 @@ Plugin: TypeAlias = Callable[[Attributes, ClusterView], None]
 _T = TypeVar("_T")
 
 _REGISTRATION = "admissionregistration.k8s.io"
+_FEW_LIMITS = 200  # a pod of three containers has as many values then as a long body
 _WRITES = frozenset({Operation.CREATE, Operation.UPDATE})
 
 _MUTATING: dict[str, tuple[Plugin, ...]] = {
@@ -88,7 +95,7 @@ _DELETING: dict[str, tuple[Plugin, ...]] = {
 class Admission:
     def __init__(
         self,
-        cluster: ClusterView,
+        cluster: PatientView,
         quota: QuotaLedger,
         policies: Policies,
         webhooks: Webhooks,
@@ -105,11 +112,16 @@ class Admission:
         self.quota = quota
 
     async def mutate(self, attributes: Attributes) -> Attributes:
-        """Changes `attributes.obj` in place; what a webhook has made long is so from now on."""
+        """Changes `attributes.obj` in place; what limit ranges or a webhook make long is so from
+        now on."""
         namespace_lifecycle(attributes, self._cluster)
         if attributes.operation is Operation.DELETE:
             await self._run(_DELETING, attributes)
         else:
+            if attributes.kind.resource in LIMITED and not attributes.is_long:
+                ranges = await self._cluster.listed("limitranges", attributes.namespace)
+                if ranges and most_limits(ranges) > _FEW_LIMITS:
+                    attributes = msgspec.structs.replace(attributes, is_long=True)
             await self._run(_MUTATING, attributes)
         first = await self._webhooks.mutate(attributes)
         if first.changed:

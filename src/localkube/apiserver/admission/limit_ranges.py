@@ -1,6 +1,6 @@
 """LimitRanger: default requests and limits of containers, and bounds on them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from kubeclient.objects import Obj
@@ -15,10 +15,18 @@ from localkube.apiserver.defaults.pod_resources import pod_totals
 
 _ANNOTATION = "kubernetes.io/limit-ranger"
 _ZERO = of_nanos(0)
+# What limit ranges are about.
+LIMITED = frozenset({"pods", "persistentvolumeclaims"})
 
 Amounts: TypeAlias = Mapping[str, str]
 # What to call the thing in texts, the resource, its bound, and the requests and limits found.
 _Bound: TypeAlias = Callable[[str, str, Quantity, Amounts, Amounts], str | None]
+
+
+def most_limits(limit_ranges: Sequence[Obj]) -> int:
+    """How many amounts all of them name: each container may get as many."""
+    limits = (limit for each in limit_ranges for limit in _limits(each))
+    return sum(len(part) for limit in limits for part in limit.values() if isinstance(part, dict))
 
 
 def default_limits(attributes: Attributes, cluster: ClusterView) -> None:
