@@ -10,6 +10,7 @@ from kubeclient.objects import Obj
 from kubeclient.yaml_writing import needs_quotes
 
 _NEVER_WRAPPED = 2**31 - 1
+_ITSELF = "."  # a key in managedFields of nearly every object, which Kubernetes does not quote
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -20,7 +21,9 @@ def _text(dumper: yaml.CSafeDumper, value: str) -> yaml.ScalarNode:
     style = None
     if "\n" in value:
         style = "|"
-    elif needs_quotes(value) or _resolved(dumper, value) != "tag:yaml.org,2002:str":
+    elif value != _ITSELF and (
+        needs_quotes(value) or _resolved(dumper, value) != "tag:yaml.org,2002:str"
+    ):
         style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
