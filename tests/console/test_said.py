@@ -123,8 +123,7 @@ def texts_about(found: list[NodeInfo], others: list[PodRequest], pod: PodRequest
         if isinstance(decision := decide(cluster, other, POLICY), Placement):
             cluster.hold(other, decision.node, decision.allocation)
     explained = explain(cluster, pod)
-    if all(node.reasons for node in explained.nodes):  # it fits nowhere, and is told why
-        yield explained.message
+    yield explained.message
     yield card_summary(cluster, pod)
     yield next_step(cluster, pod)
     for node in explained.nodes:

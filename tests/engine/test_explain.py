@@ -81,6 +81,7 @@ def test_nodes_that_fit_have_no_reasons() -> None:
         ("m", ()),
         ("n", ("node(s) were unschedulable",)),
     ]
+    assert found.message == "1/2 nodes are available."
 
 
 def test_the_card_summary_says_how_much_is_missing() -> None:

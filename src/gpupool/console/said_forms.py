@@ -21,6 +21,7 @@ _WHOLE_MESSAGES = (
     word("GPUs: {summary}."),
     word("{message} preemption: {room}"),
     word("0/{count} nodes are available: {reasons}."),
+    word("{count}/{all} nodes are available."),
     word("no nodes available to schedule pods"),
     word("quota {name} is {all}: {count} used, {wanted_count} wanted. Raise it with: {command}"),
     word("not eligible due to preemptionPolicy=Never."),

@@ -134,7 +134,11 @@ def explain(cluster: ClusterModel, pod: PodRequest) -> Explanation:
         _note(reasons, refused)
     states = tuple([cluster.at(node) for node in nodes])
     listed = NodeList(pod, states, tuple(reasons.values()))
-    return Explanation(fit_message(len(cluster), counts), listed)
+    fitting = sum(not found for found in listed.reasons)
+    message = fit_message(len(cluster), counts)
+    if fitting:  # nobody has tried to place it, or something else keeps it waiting
+        message = f"{fitting}/{len(cluster)} nodes are available."
+    return Explanation(message, listed)
 
 
 def _note(reasons: dict[int, tuple[str, ...]], refused: Refused) -> None:

@@ -7,6 +7,7 @@ _MESSAGES = {
     "GPUs: {summary}.": "{summary}。",
     "{message} preemption: {room}": "{message}抢占：{room}",
     "0/{count} nodes are available: {reasons}.": "{count} 个节点均不可用：{reasons}。",
+    "{count}/{all} nodes are available.": "{all} 个节点中有 {count} 个可用。",
     "{count} {reason}": "{reason}（{count} 个节点）",
     "no nodes available to schedule pods": "没有可供调度的节点",
     "not eligible due to preemptionPolicy=Never.": "preemptionPolicy 为 Never，不可抢占。",
