@@ -55,7 +55,15 @@ def test_a_cgroup_names_its_container(cgroup: str, write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    "cgroup", ["0::/user.slice", f"0::/kubepods/{POD}", f"0::/kubepods/{POD}/mine/{ID}"]
+    "cgroup",
+    [
+        "0::/user.slice",
+        f"0::/kubepods/{POD}",
+        f"0::/kubepods/{POD}/mine/{ID}",
+        # CRI-O's own program beside the container, which has the mounts of the node.
+        f"0::/kubepods.slice/kubepods-{POD.replace('-', '_')}.slice/crio-conmon-{ID}.scope",
+        f"4:memory:/kubepods/besteffort/{POD}/crio-conmon-{ID}",
+    ],
 )
 def test_a_cgroup_without_a_container_names_none(cgroup: str, write: Write) -> None:
     write(cgroup)

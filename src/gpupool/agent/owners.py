@@ -13,7 +13,10 @@ _UID = r"[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}"
 _POD_CGROUP = re.compile(f"pod({_UID})")
 # Right below the pod's cgroup, with the name of the runtime before the id and .scope after it if
 # systemd manages the cgroups. Further below, a container may have made cgroups of any name itself.
-_CONTAINER_CGROUP = re.compile(rf"pod{_UID}(?:\.slice)?/(?:[a-z][a-z-]*-)?([0-9a-f]{{64}})\b")
+# In crio-conmon-... CRI-O watches the container, from the node.
+_CONTAINER_CGROUP = re.compile(
+    rf"pod{_UID}(?:\.slice)?/(?!crio-conmon-)(?:[a-z][a-z-]*-)?([0-9a-f]{{64}})\b"
+)
 _PROC = "/proc"
 _PAGE = 64 * 1024
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")

@@ -132,8 +132,13 @@ async def _followed(log: Log, file: BinaryIO, reading: _Reading) -> AsyncIterato
             while (text := await reading.piece(file)) is not None:
                 yield text
             while (newer := _newer(file, log)) is not None:
+                stack.enter_context(newer)
+                # What was written while this reader rested, before the file was moved aside.
+                while (text := await reading.piece(file)) is not None:
+                    yield text
                 # One that was moved aside and deleted takes room on the disk until it is closed.
-                stack.close()
+                file.close()
+                stack.pop_all()
                 file = stack.enter_context(newer)
                 while (text := await reading.piece(file)) is not None:
                     yield text

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from localkube.kubelet import log_reading
 from localkube.kubelet.container_log import STDOUT
-from localkube.kubelet.log_reading import Log, read_log
+from localkube.kubelet.log_reading import Gate, Log, read_log
 from localkube.node_streams import LogOptions
 from tests.faults.loop_watchdog import Watchdog
 from tests.localkube.kubelet.test_container_log import START_NS, log_file, read, written
@@ -125,6 +126,42 @@ async def test_a_follower_that_is_late_finds_all_files_that_are_left(tmp_path: P
 
     following = read_log(
         Log(tmp_path / "0.log", 3, more), LogOptions(container="c", follow=True), START_NS
+    )
+    said = b"".join([chunk async for chunk in following])
+    assert said.split() == [b"0", b"1", b"2", b"3", b"4", b"5"]
+    log.close()
+
+
+class _Resting(Gate):
+    """Somebody writes whenever a reader rests, which is after each piece."""
+
+    def __init__(self, write: Callable[[], None]) -> None:
+        super().__init__()
+        self._write = write
+
+    async def __aexit__(self, *_: object) -> None:
+        self._write()
+        await super().__aexit__()
+
+
+async def test_a_follower_reads_what_was_written_while_it_rested_before_the_next_file(
+    tmp_path: Path,
+) -> None:
+    log = log_file(tmp_path, most_bytes=100)
+    texts = iter([b"", b"0\n1\n2\n", b"3\n4\n5\n"])  # each of three lines fills a file
+
+    def write() -> None:
+        log.write(STDOUT, next(texts, b""))
+
+    asked = iter([True, True, False])
+
+    async def more() -> bool:
+        return next(asked)
+
+    following = read_log(
+        Log(tmp_path / "0.log", 3, more, _Resting(write)),
+        LogOptions(container="c", follow=True),
+        START_NS,
     )
     said = b"".join([chunk async for chunk in following])
     assert said.split() == [b"0", b"1", b"2", b"3", b"4", b"5"]
