@@ -107,6 +107,19 @@ def test_after_all_nodes_were_tried_somebody_may_be_evicted() -> None:
     assert verbs.extender.preempt(args)["NodeNameToMetaVictims"]
 
 
+def test_the_node_that_kube_scheduler_clears_for_a_pod_stays_nominated() -> None:
+    """It nominates that node itself. Without it, it would evict more pods on other nodes."""
+    verbs = Verbs()
+    refused_in_a_sample(verbs)
+    leads(verbs)
+    refuse(verbs, "p")
+    args = PreemptionArgs(verbs.api.pods["p"], {"n": Victims(("uid-of-another",))})
+    assert verbs.extender.preempt(args)["NodeNameToMetaVictims"]
+    assert leads(verbs) == []
+    verbs.now_s += TRIED_S  # its victims may take longer to end
+    assert leads(verbs) == [("p", "n", False)]
+
+
 async def test_a_node_that_was_taken_by_others_is_tried_again_when_it_is_free() -> None:
     verbs = Verbs()
     verbs.api.set_node("n", ill=True)  # one card is left

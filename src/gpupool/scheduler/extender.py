@@ -259,6 +259,8 @@ class Extender:
                 better = self._victims(pod, node, victims)
                 if better is not None:
                     found[node] = better
+        if found:
+            self.refused.cleared(pod.uid)
         return messages.preemption_result(found)
 
     def _victims(self, pod: PodRequest, node: str, proposed: Victims) -> Victims | None:

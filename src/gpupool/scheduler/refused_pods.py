@@ -7,7 +7,7 @@ makes it try again.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -100,6 +100,12 @@ class RefusedPods:
 
     def fits(self, uid: str) -> None:
         self._refused.pop(uid, None)
+
+    def cleared(self, uid: str) -> None:
+        """kube-scheduler evicts pods for it and nominates it itself: that must not be undone."""
+        self._nominated.pop(uid, None)
+        if refused := self._refused.get(uid):
+            self._refused[uid] = replace(refused, may_lead=False)
 
     def forget(self, uid: str) -> None:
         for each in (self._refused, self._tried, self._nominated):
