@@ -121,8 +121,14 @@ class QuotaLedger:
         self._books: dict[str, dict[str, _Account]] = {}  # by namespace and name, in order
         self._changed: set[str] = set()
         self._prepared: dict[tuple[str, str], _Account] = {}
-        for record in store.records(QUOTAS):
-            self._open(record)
+        for record in sorted(store.records(QUOTAS), key=lambda each: (each.namespace, each.name)):
+            account = _understood(record.obj())
+            if account is not None:
+                self._books.setdefault(record.namespace, {})[record.name] = account
+        self._changed.update(self._books)
+        for namespace, book in self._books.items():  # each is read once, for all of its quotas
+            for record in self._records_of(namespace):
+                _count(book.values(), record, clock())
 
     def on_change(self, event: Event) -> None:
         """To be called with every change of the store, before anything else reads it."""
@@ -147,10 +153,9 @@ class QuotaLedger:
         if account is None:
             return
         turns, now_s = Turns(), self._clock()
-        for resource in list(self._store.resources_in(namespace)):
-            for record in list(self._store.records(resource, namespace)):
-                _count([account], record, now_s)
-                await turns.next()
+        for record in self._records_of(namespace):
+            _count([account], record, now_s)
+            await turns.next()
         while len(self._prepared) >= _MOST_PREPARED:  # they are left by writes that failed
             del self._prepared[next(iter(self._prepared))]
         self._prepared[namespace, quota["metadata"]["name"]] = account
@@ -198,16 +203,19 @@ class QuotaLedger:
         if account is None:
             return
         now_s, there = self._clock(), set()
-        for resource in list(self._store.resources_in(quota.namespace)):
-            for record in self._store.records(resource, quota.namespace):
-                there.add((resource, record.name))
-                if not account.has(record):
-                    account.take(resource, record.name)
-                    _count([account], record, now_s)
+        for record in self._records_of(quota.namespace):
+            there.add((record.resource, record.name))
+            if not account.has(record):
+                account.take(record.resource, record.name)
+                _count([account], record, now_s)
         account.keep_only(there)
         book = self._books.get(quota.namespace, {}) | {quota.name: account}
         self._books[quota.namespace] = dict(sorted(book.items()))
         self._changed.add(quota.namespace)
+
+    def _records_of(self, namespace: str) -> Iterator[QuotaRecord]:
+        for resource in list(self._store.resources_in(namespace)):
+            yield from list(self._store.records(resource, namespace))
 
     def _begun(self, quota: QuotaRecord) -> _Account | None:
         thing = quota.obj()

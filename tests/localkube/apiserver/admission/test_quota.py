@@ -12,6 +12,7 @@ from localkube.apiserver.admission.attributes import Attributes, Operation
 from localkube.apiserver.admission.quota import QuotaLedger
 from localkube.apiserver.status import ApiError
 from tests.localkube.apiserver.admission.small_cluster import (
+    Record,
     SmallCluster,
     a_cluster,
     container,
@@ -149,6 +150,23 @@ def test_a_new_quota_counts_what_is_there_already() -> None:
     ledger.check(write("pods", gpus(1)))
     cluster.remove("resourcequotas", "q", "ns")
     ledger.check(write("pods", gpus(100)))
+
+
+def test_a_server_that_starts_reads_a_namespace_once_for_all_its_quotas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, _ = a_ledger(quota({"pods": "9"}, "a"), quota({"count/pods": "9"}, "b"))
+    cluster.write("pods", pod("p"))
+    read: list[str] = []
+
+    def seen(record: Record) -> Obj:
+        read.append(record.name)
+        return record.thing
+
+    monkeypatch.setattr(Record, "obj", seen)
+    ledger = QuotaLedger(cluster, lambda: NOW_S)
+    assert read.count("p") == 1
+    assert used(ledger) == {"pods": "1", "count/pods": "1"}
 
 
 def test_writing_the_status_of_a_quota_changes_nothing() -> None:
