@@ -230,6 +230,18 @@ def test_beside_the_gpu_operator_the_agent_leaves_for_driver_upgrades_and_shows_
     assert "--runtime-class=nvidia" in admission
 
 
+def test_operators_that_do_not_know_the_label_of_clients_get_agents_by_another_label() -> None:
+    values = str(CHART / "values-gpu-operator.yaml")
+    older = "agent.operator.nodeLabel=nvidia.com/gpu.deploy.operator-validator"
+    spec = agent_of("--values", values, "--set", older)["spec"]
+    assert spec["nodeSelector"] == {"nvidia.com/gpu.deploy.operator-validator": "true"}
+
+
+def test_the_operators_label_stands_beside_those_that_an_administrator_selects_nodes_by() -> None:
+    own = ("--set", "agent.nodeSelector.pool=a", "--set", "agent.operator.nodeLabel=b.c/d")
+    assert agent_of(*own)["spec"]["nodeSelector"] == {"pool": "a", "b.c/d": "true"}
+
+
 def test_where_nvidias_nri_plugin_brings_the_driver_nothing_else_can() -> None:
     template = agent_of("--set", "agent.cdiDevice=management.nvidia.com/gpu=all")
     annotation = "nvidia.cdi.k8s.io/container.agent"
