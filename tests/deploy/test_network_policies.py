@@ -122,6 +122,15 @@ def test_nobody_is_shut_out_whose_pods_the_chart_cannot_know(subjects: str) -> N
     assert {"ports": [{"port": 32766}]} in policies["gpupool-extender"]["ingress"]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_prometheus_that_shows_the_token_of_another_account_is_not_shut_out(mode: str) -> None:
+    """The account of a token in this namespace is in this namespace; Prometheus is elsewhere."""
+    token = "--set=monitoring.podMonitor.enabled=true,monitoring.tokenSecret.name=t"
+    policies = _policies(mode, _MONITORING, _ACCOUNT, token, "--set=monitoring.tokenSecret.key=k")
+    [rule] = policies["gpupool-agent"]["ingress"]
+    assert "from" not in rule
+
+
 def test_a_namespace_with_two_scrapers_is_named_once() -> None:
     two = f'{_ONE},{{"kind":"ServiceAccount","name":"other","namespace":"watchers"}}'
     (rule,) = _policies("extender", _MONITORING, _peers("monitoring.scrapers", two))[
