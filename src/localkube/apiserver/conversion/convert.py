@@ -9,7 +9,7 @@ kind cost one call for each change, as with the watch cache of kube-apiserver.
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -106,8 +106,11 @@ class Conversions:
     def has_webhook(self, kind: Kind) -> bool:
         return kind.custom and kind.resource in self._webhooks
 
-    async def served(self, records: Sequence[Record], kind: Kind) -> Sequence[Record]:
-        """The records with their objects in the version of `kind`. Raises ApiError."""
+    async def served(
+        self, records: Sequence[Record], kind: Kind, *, in_watch: bool = False
+    ) -> Sequence[Record]:
+        """The records with their objects in the version of `kind`. Raises ApiError. `in_watch`: it
+        takes no place of writes, and hears of a change at the same time as all others."""
         webhook = self._webhooks.get(kind.resource) if kind.custom else None
         if webhook is None:
             return records
@@ -124,7 +127,7 @@ class Conversions:
             obj = record.obj()
             if obj["apiVersion"] != wanted:
                 objects[place] = obj
-        converted = await self._all_converted(webhook, list(objects.values()), wanted)
+        converted = await self._all_converted(webhook, list(objects.values()), wanted, in_watch)
         for place, obj in zip(objects, converted, strict=True):
             await turns.next()
             made = msgspec.structs.replace(
@@ -153,11 +156,12 @@ class Conversions:
         return (await self._all_converted(webhook, [obj], wanted))[0]
 
     async def _all_converted(
-        self, webhook: _Webhook, objects: Sequence[Obj], wanted: str
+        self, webhook: _Webhook, objects: Sequence[Obj], wanted: str, in_watch: bool = False
     ) -> list[Obj]:
         found: list[Obj] = []
         async for part in _parts(objects):
-            found += await self._converted(webhook, part, wanted)
+            with nullcontext() if in_watch else _counted(webhook):
+                found += await self._converted(webhook, part, wanted)
         return found
 
     async def _converted(self, webhook: _Webhook, objects: list[Obj], wanted: str) -> list[Obj]:
@@ -173,8 +177,7 @@ class Conversions:
             return _made(converted_objects(answer, version, uid), objects, wanted, schema)
 
         try:
-            with _counted(webhook):
-                return await self._client.post(webhook.callee, document, self._cluster, read)
+            return await self._client.post(webhook.callee, document, self._cluster, read)
         except _Unlike as error:
             raise _failure(f"{head} {error}") from None
         except (NotReached, Refused) as error:

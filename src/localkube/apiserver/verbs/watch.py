@@ -117,7 +117,8 @@ class _Follower:
             self._api.store.log(self._kind.resource).unfollow(self._watcher)
 
     async def _events(self, events: Sequence[tuple[str, Record]]) -> bytes:
-        records = await self._api.conversions.served([record for _, record in events], self._kind)
+        stored = [record for _, record in events]
+        records = await self._api.conversions.served(stored, self._kind, in_watch=True)
         lines, turns = list[bytes](), Turns()
         for (type_, _), record in zip(events, records, strict=True):
             lines.append(self._render(type_, record.rv, body_of(record, self._kind)))

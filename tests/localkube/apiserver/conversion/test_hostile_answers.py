@@ -130,3 +130,33 @@ async def test_a_webhook_that_never_answers_holds_a_part_of_all_writes(
         release.set()
         await asyncio.gather(*waiting)
         await registry.kube.create(OLD, person("v1beta1", "later", full="A B"))
+
+
+async def test_watches_take_no_place_of_writes_and_are_never_cut_off_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many watchers hear of a change at once; each has its place among the watches already."""
+    monkeypatch.setattr(convert, "MOST_WAITING", 1)
+    release, asked = asyncio.Event(), asyncio.Queue[None]()
+
+    async def late(request: Obj) -> Obj:
+        asked.put_nowait(None)
+        await release.wait()
+        return sensible(request)
+
+    async with a_registry(tmp_path, convert=late) as registry, asyncio.timeout(60):
+        await registry.define()
+        await registry.kube.create(NEW, person("v1", first="Ada", last="L"))
+        watches = [registry.events(OLD) for _ in range(3)]
+        heard = [asyncio.ensure_future(anext(watch)) for watch in watches]
+        for _ in heard:
+            await asked.get()
+        written = asyncio.create_task(
+            registry.kube.create(OLD, person("v1beta1", "bob", full="B C"))
+        )
+        await asked.get()
+        release.set()
+        assert {type_ for type_, _ in await asyncio.gather(*heard)} == {"ADDED"}
+        await written
+        for watch in watches:
+            await watch.aclose()
