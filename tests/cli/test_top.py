@@ -144,6 +144,20 @@ def test_every_view_has_every_order(view: str, sort: str) -> None:
     assert len(table_of(view, rows).document()["items"]) == len(rows)
 
 
+@pytest.mark.parametrize(
+    ("view", "text", "words"),
+    [
+        ("pods", "", "No pod has a card."),
+        ("cards", "", "No node has cards."),
+        ("pods", "research", 'No pod with a card has "research" in its line.'),
+        ("cards", "T4", 'No card has "T4" in its line.'),
+        ("nodes", "b", 'No node with cards has "b" in its line.'),
+    ],
+)
+def test_an_empty_table_tells_whether_a_filter_made_it_so(view: str, text: str, words: str) -> None:
+    assert table_of(view, [], text).missing() == words
+
+
 @given(st.one_of(st.none(), st.floats(allow_nan=False)), st.integers(1, 40))
 def test_a_bar_has_its_width(part: float | None, width: int) -> None:
     assert width_of(bar(part, width)) == width

@@ -36,7 +36,7 @@ def test_faults_are_parsed(text: str, fault: Fault) -> None:
         ("xid=²", "wanted xid=N with N a whole number"),
         ("xid=0", "N from 1 to 9999"),
         ("utilisation=101", "N from 0 to 100"),
-        ("xid=99999999999999999999", "wanted xid=N"),
+        ("xid=99999999999999999999", "N from 1 to 9999"),
         ("lost=1", "takes no value"),
         ("fail", "wanted a function like"),
         ("fail=memory:2", "wanted a function like"),

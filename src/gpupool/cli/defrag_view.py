@@ -50,6 +50,8 @@ def _whole_cards(count: int) -> str:
 
 def _no_plan(proposal: Proposal) -> str:
     if not proposal.pods:
+        if not proposal.largest_before:
+            return "No move gains anything: no whole card is free, and no move would free one."
         cards = _whole_cards(proposal.largest_before)
         return f"No move gains anything: a pod with {cards} fits, and no larger one would."
     total = len(proposal.pods)

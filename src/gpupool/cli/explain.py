@@ -10,7 +10,14 @@ import click
 from gpupool.cli.exit_codes import DONE, ERROR
 from gpupool.cli.known_names import pods, policies
 from gpupool.cli.manifests import completed, read_pod_templates
-from gpupool.cli.options import POLICY_HELP, access_options, chosen_namespace, namespace_option
+from gpupool.cli.options import (
+    POD_WORDS,
+    POLICY_HELP,
+    access_options,
+    chosen_namespace,
+    name_and_namespace,
+    namespace_option,
+)
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.programs import ask_cluster
 
@@ -53,9 +60,10 @@ def command(
 ) -> None:
     """Say where a pod is, where it would go, or why it waits.
 
-    POD is its name. The answer goes node by node, and card by card. With -f, the API server
-    completes the pods of the manifest in a dry run, so it takes what `kubectl apply` takes. Nothing
-    is changed. The exit code is 1 if the API server would refuse one of them.
+    POD is its name, or pod/NAME or NAMESPACE/NAME. The answer goes node by node, and card by card.
+    With -f, the API server completes the pods of the manifest in a dry run, so it takes what
+    `kubectl apply` takes. Nothing is changed. The exit code is 1 if the API server would
+    refuse one of them.
 
     \b
     Examples:
@@ -69,6 +77,8 @@ def command(
     if (pod is None) == (file is None):
         found = "neither" if pod is None else f"both, {pod} and -f {file}"
         raise click.UsageError(f"Name a pod, or a manifest with -f; found {found}.")
+    if pod is not None:
+        pod, namespace = name_and_namespace(POD_WORDS, pod, namespace)
     namespace = chosen_namespace(namespace, where)
     chosen = policy_named(policy)
     if output.watch:

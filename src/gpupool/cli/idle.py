@@ -98,12 +98,15 @@ def command(
         return
 
     async def work(kube: "Kube", history: "History") -> "Table[IdlePod]":
+        from gpupool.cli import namespaced
         from gpupool.history.series import Kind
         from gpupool.history.usage import idle_pods
 
         now_s = time.time()
         prefix = f"{namespace}/" if namespace else ""
         sums = await history.sums(Kind.CONTAINER, now_s - idle_s, prefix=prefix)
+        if namespace:
+            await namespaced.check(kube, namespace)
         running = await running_containers(kube, namespace)
         return idle_table(
             idle_pods(sums.of, running, int(now_s - idle_s), int(now_s)), idle_s, now_s

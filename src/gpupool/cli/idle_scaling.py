@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli import namespaced
 from gpupool.history.parking import RESOURCES, Change, No, restored, to_zero
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ async def scale_to_zero(
     resource, short = _parsed(name)
     known = {f"{each.namespace}/{each.pod}/{each.container}" for each in idle}
     busy = sorted(set(running) - known)
+    if not running:
+        await namespaced.get(kube, resource, short, namespace)  # what is not there is called that
     if not running or busy:
         words = f"{busy[0]} is not idle" if busy else "none of its pods holds a card"
         raise click.ClickException(f"{namespace}/{name} is left as it is: {words}.")

@@ -8,7 +8,12 @@ import click
 
 from gpupool.cli.browser import from_elsewhere, has_screen
 from gpupool.cli.known_names import services
-from gpupool.cli.options import access_options, chosen_namespace, namespace_option
+from gpupool.cli.options import (
+    access_options,
+    chosen_namespace,
+    name_and_namespace,
+    namespace_option,
+)
 from gpupool.cli.output.text import clean
 from gpupool.cli.programs import ask_cluster
 
@@ -41,6 +46,7 @@ def command(service: str, namespace: str, no_browser: bool, **where: str) -> Non
       gpupool open tf-notebook
       curl "$(gpupool open tf-notebook --no-browser)"
     """
+    service, namespace = name_and_namespace("services service svc", service, namespace)
     namespace = chosen_namespace(namespace, where)
     link = ask_cluster(
         lambda kube: link_when_ready(kube, service, namespace),

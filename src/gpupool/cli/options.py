@@ -12,6 +12,8 @@ from gpupool.cli.known_names import clusters, contexts, files, namespaces
 POLICY_NAMES = "residue, fgd, best-fit or spread"
 POLICY_HELP = f"Packing policy: {POLICY_NAMES}.  [default: residue]"
 
+POD_WORDS = "pods pod po"
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -45,6 +47,19 @@ def chosen_namespace(given: str, where: Mapping[str, str]) -> str:
 
     kubeconfig, context = where.get("kubeconfig", ""), where.get("context", "")
     return given or namespace_of(os.environ, kubeconfig=kubeconfig, context=context)
+
+
+def name_and_namespace(kind: str, given: str, namespace: str) -> tuple[str, str]:
+    """Name and namespace of what a person copied: pod/NAME as kubectl prints it, NAMESPACE/NAME as
+    we do, or a name alone. `kind`: its words, "pods pod po". Raises UsageError."""
+    before, _, name = given.partition("/")
+    if not before or not name or "/" in name:
+        return given, namespace
+    if before in kind.split():
+        return name, namespace
+    if namespace not in ("", before):
+        raise click.UsageError(f"{given} is in namespace {before}, -n says {namespace}.")
+    return name, before
 
 
 def access_options(function: F) -> F:

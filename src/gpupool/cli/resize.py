@@ -6,7 +6,13 @@ import click
 
 from gpupool.cli.known_names import containers, pods
 from gpupool.cli.numbers import Real, Whole
-from gpupool.cli.options import access_options, chosen_namespace, namespace_option
+from gpupool.cli.options import (
+    POD_WORDS,
+    access_options,
+    chosen_namespace,
+    name_and_namespace,
+    namespace_option,
+)
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.progress import progress
 
@@ -56,6 +62,7 @@ def command(
       gpupool resize cgpu-test-0 --gpu-mem 6
       gpupool resize trainer-0 -n research -c main --gpu-mem 8 --timeout 30
     """
+    pod, namespace = name_and_namespace(POD_WORDS, pod, namespace)
     namespace = chosen_namespace(namespace, where)
     with progress(f"Resizing {namespace}/{pod}") as shown:
         outcome = ask_cluster(

@@ -62,7 +62,7 @@ def command(view: str, sort: str, text: str, namespace: str, output: Output, **w
         return feed
 
     feed = ask_with_access(once, "Asking the agents", **where)
-    output.show(table_of(view, chosen(rows_of(feed.now(), view), sort, text)))
+    output.show(table_of(view, chosen(rows_of(feed.now(), view), sort, text), text))
     if feed.unread:
         click.echo(f"Nothing is known of {feed.unread} nodes: {feed.problem}.", err=True)
     if is_live:

@@ -275,8 +275,14 @@ COLUMNS: Mapping[str, Sequence[Column[Row]]] = {
 _KINDS = {NODES: "NodeLoad", CARDS: "CardLoad", PODS: "PodLoad"}
 
 
-def table_of(view: str, rows: Sequence[Row]) -> Table[Row]:
+_FILTERED = {NODES: "node with cards", CARDS: "card", PODS: "pod with a card"}
+
+
+def table_of(view: str, rows: Sequence[Row], text: str = "") -> Table[Row]:
+    """`text`: the filter that chose the rows."""
     empty = f"No {'pod has a card' if view == PODS else 'node has cards'}."
+    if text:
+        empty = f'No {_FILTERED[view]} has "{text}" in its line.'
     return Table(_KINDS[view], COLUMNS[view], rows, lambda row: fields_of(view, row), empty=empty)
 
 

@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 from gpupool.cli.output.pages import Line, Prose
 from gpupool.cli.output.table import Document, Tone
 from gpupool.core.gpu import Allocation
-from gpupool.scheduler.what_if import Answer, Fate, PodFate, further_node
+from gpupool.scheduler.what_if import (
+    MOST_FURTHER_NODES,
+    Answer,
+    Fate,
+    PodFate,
+    further_node,
+)
 
 _MOST_NODES = 8  # listed one by one
 _MOST_PODS = 20
@@ -26,7 +32,10 @@ def _of_new(answer: Answer) -> Iterator[Line]:
     if answer.additions:
         yield Line(f"All would fit with {_added(answer)}.", indent=2)
     elif not answer.all_fit:
-        yield Line("No pool has nodes on which the others would fit.", indent=2)
+        yield Line(
+            f"The others would not fit with {MOST_FURTHER_NODES} further nodes of any pool.",
+            indent=2,
+        )
 
 
 def _added(answer: Answer) -> str:

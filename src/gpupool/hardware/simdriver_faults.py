@@ -88,9 +88,9 @@ def parse_fault(text: str) -> Fault:
             raise NotAFault(f'"{word}" takes no value, found "{text}"')
         return Fault(kind)
     low, high = _LIMITS[kind]
-    if not (number.isascii() and number.isdigit() and len(number) < 12):
+    if not (number.isascii() and number.isdigit()):
         raise NotAFault(f'wanted {word}=N with N a whole number, found "{text}"')
-    if not low <= int(number) <= high:
+    if len(number) > 11 or not low <= int(number) <= high:
         raise NotAFault(f'wanted {word}=N with N from {low} to {high}, found "{text}"')
     return Fault(kind, int(number))
 

@@ -34,7 +34,7 @@ from gpupool.scheduler.turns import (
 )
 
 MOST_COPIES = 10_000  # of one workload that are tried
-_MOST_NODES = 100  # that are tried as an addition
+MOST_FURTHER_NODES = 100  # that are tried as an addition
 _FURTHER = "new/"  # how names of nodes begin that do not exist; no real name has a "/"
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
@@ -294,7 +294,7 @@ def _cheapest(
     smallest that takes a pod."""
     if not missing:
         return ()
-    growing = [GrowingPool(name, node, _MOST_NODES) for name, node in pools.items()]
+    growing = [GrowingPool(name, node, MOST_FURTHER_NODES) for name, node in pools.items()]
     best: tuple[tuple[int, ...], tuple[Addition, ...]] | None = None
     for pool in growing:
         if best is not None and pool.size >= best[0]:
@@ -310,7 +310,7 @@ def _added(
     state: ClusterState, pools: Sequence[GrowingPool], missing: Sequence[Together]
 ) -> tuple[Addition, ...]:
     """Nodes of these pools with which all of them fit; empty: there are none."""
-    grown = growth(pools, state.cluster, missing, state.policy, _MOST_NODES)
+    grown = growth(pools, state.cluster, missing, state.policy, MOST_FURTHER_NODES)
     shrink_again(state.cluster, grown)
     if len(grown.placed) < sum(len(together.pods) for together in missing):
         return ()

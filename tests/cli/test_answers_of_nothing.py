@@ -1,0 +1,24 @@
+"""What `whatif` and `defrag` say when nothing helps: no more than they have tried."""
+
+from gpupool.cli.defrag_view import Proposal
+from gpupool.cli.defrag_view import page_of as defrag_page
+from gpupool.cli.output.pages import Prose
+from gpupool.cli.whatif_view import page_of as whatif_page
+from gpupool.core.pods import PodRequest
+from gpupool.scheduler.what_if import Answer, Fate, Workload
+
+
+def words_of(page: Prose) -> str:
+    return "\n".join(line.text for line in page.text)
+
+
+def test_pods_that_no_tried_number_of_nodes_takes_might_fit_on_more() -> None:
+    pod = PodRequest(uid="u", namespace="default", name="a", resources={"pods": 1})
+    workload = Workload("Deployment", "default", "a", pod, copies=10_000)
+    answer = Answer((Fate(workload, (), 0, "no card is free"),), (), ())
+    assert "would not fit with 100 further nodes of any pool" in words_of(whatif_page(answer))
+
+
+def test_without_a_free_card_no_pod_with_0_whole_cards_is_promised() -> None:
+    said = words_of(defrag_page(Proposal((), None, 0, 0)))
+    assert said == "No move gains anything: no whole card is free, and no move would free one."
