@@ -91,6 +91,18 @@ def test_one_process_with_the_driver_is_enough() -> None:
     assert verdict([], by_pid.__getitem__) is None
 
 
+def test_no_more_processes_are_read_than_are_needed() -> None:
+    """A program may have thousands of them, and the agent has other things to do."""
+    read: list[int] = []
+
+    def mountinfo(pid: int) -> str:
+        read.append(pid)
+        return mounts("/usr/lib/libcuda.so.1" if pid == 2 else PLAIN)
+
+    assert verdict(range(1, 5_000), mountinfo) is True
+    assert read == [1, 2]
+
+
 @pytest.mark.parametrize("way", list(Way))
 def test_only_containers_whose_cards_others_put_in_are_looked_at(way: Way) -> None:
     others = way in (Way.RUNTIME, Way.RUNTIME_CLASS, Way.NVIDIA_NRI)

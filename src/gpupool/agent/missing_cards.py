@@ -71,8 +71,12 @@ def has_driver(mountinfo: str) -> bool:
 
 def verdict(pids: Iterable[int], mountinfo: MountsOf) -> bool | None:
     """Whether the container has its card; None: none of its processes is there any more."""
-    texts = [text for text in map(mountinfo, pids) if text]
-    return any(map(has_driver, texts)) if texts else None
+    found: bool | None = None
+    for text in map(mountinfo, pids):  # a program may have thousands of processes: one is enough
+        if has_driver(text):
+            return True
+        found = False if text else found
+    return found
 
 
 def pids_of_containers(container: Owner) -> PidsOf:
