@@ -203,6 +203,12 @@ def test_the_size_of_a_terminal_is_checked() -> None:
 def test_the_end_of_a_shell_is_said_only_when_something_is_wrong() -> None:
     assert end_words(b'{"status": "Success"}') == ""
     assert end_words(b'{"status": "Failure", "message": "exit code 1"}') == "exit code 1"
+    twice = "command terminated with non-zero exit code: command terminated with exit code 3"
+    code = {"causes": [{"reason": "ExitCode", "message": "3"}]}
+    status = {"status": "Failure", "reason": "NonZeroExitCode", "message": twice, "details": code}
+    assert end_words(json.dumps(status).encode()) == "exit code 3"
+    assert end_words(json.dumps(status | {"details": {"causes": [7]}}).encode()) == twice
+    assert end_words(json.dumps(status | {"details": None}).encode()) == twice
     assert end_words(b"container not found") == "container not found"
 
 

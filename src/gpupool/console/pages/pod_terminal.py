@@ -142,8 +142,19 @@ def end_words(status: bytes) -> str:
         found = orjson.loads(status)
     except orjson.JSONDecodeError:
         return status.decode("utf-8", "replace")
-    is_good = not isinstance(found, dict) or found.get("status") == "Success"
-    return "" if is_good else str(found.get("message") or found.get("reason") or "")
+    if not isinstance(found, dict) or found.get("status") == "Success":
+        return ""
+    return _exit_code(found) or str(found.get("message") or found.get("reason") or "")
+
+
+def _exit_code(status: dict[str, object]) -> str:
+    """Kubernetes' message says it twice. Empty: the shell did not end by itself."""
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    for cause in causes if isinstance(causes, list) else ():
+        if isinstance(cause, dict) and cause.get("reason") == "ExitCode":
+            return f"exit code {cause.get('message')}"
+    return ""
 
 
 PAGE = Page(
