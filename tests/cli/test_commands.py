@@ -113,6 +113,11 @@ def test_the_kubeconfig_is_printed(home: Home, cluster: ClusterDirectory) -> Non
 
 def test_reset_asks_first(home: Home, cluster: ClusterDirectory) -> None:
     assert run("reset", "--name", "a", stdin="n\n").exit_code == 1
+    nobody = run("reset", "--name", "a", stdin="")
+    assert nobody.exit_code == 1
+    assert "Nobody answered, so nothing is deleted. Say it with: gpupool reset --name a --yes" in (
+        nobody.output
+    )
     assert cluster.path.is_dir()
     assert run("reset", "--name", "a", stdin="y\n").exit_code == 0
     assert not cluster.path.exists()

@@ -1,5 +1,7 @@
 """`gpupool reset`: stops a cluster and deletes its data."""
 
+import sys
+
 import click
 
 from gpupool.cli.down import PATIENCE_S, wait_for_others
@@ -32,7 +34,7 @@ def command(name: str, yes: bool) -> None:
     cluster = chosen(name)
     name = cluster.name
     if not yes:
-        click.confirm(f'Delete cluster "{name}" and all of {cluster.path}?', abort=True)
+        _ask(f'Delete cluster "{name}" and all of {cluster.path}?', name)
     # What may be refused comes before the server is stopped.
     wait_for_others(place)
     verify_unmerge(cluster)
@@ -48,3 +50,16 @@ def command(name: str, yes: bool) -> None:
             click.echo(f'Cluster "{name}" is deleted.')
             return
     raise CannotUse(f'Cluster "{name}" is not deleted: it still runs, or was started again.')
+
+
+def _ask(question: str, name: str) -> None:
+    try:
+        is_sure = click.confirm(question)
+    except click.Abort:
+        if sys.stdin.isatty():  # Ctrl-C
+            raise
+        click.echo()
+        command = f"gpupool reset --name {name} --yes"
+        raise CannotUse(f"Nobody answered, so nothing is deleted. Say it with: {command}") from None
+    if not is_sure:
+        raise click.Abort
