@@ -29,7 +29,7 @@ async def test_a_handler_that_holds_the_loop_is_named() -> None:
 
     assert await _Measured(turns, handler(), _REQUEST) == "done"
     assert turns.count == 2
-    assert ["/culprit" in each for each in turns.too_long] == [True]
+    assert ["/culprit" in each for each in turns.too_long()] == [True]
 
 
 async def test_waiting_and_many_short_turns_are_no_stall() -> None:
@@ -43,7 +43,7 @@ async def test_waiting_and_many_short_turns_are_no_stall() -> None:
         await asyncio.sleep(2 * BOUND_S)
 
     await _Measured(turns, handler(), _REQUEST)
-    assert turns.too_long == []
+    assert turns.too_long() == []
 
 
 async def test_what_a_handler_raises_and_catches_is_its_own() -> None:

@@ -2,12 +2,13 @@
 
 import asyncio
 from typing import Any, cast
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
+from gpupool.console.answers import frame_of
 from gpupool.console.server import Console
 from gpupool.console.stream import _has_changed, follow
 
@@ -82,8 +83,9 @@ async def test_a_log_that_was_left_before_it_began_is_no_mistake_of_the_console(
     transport = Mock()
     transport.is_closing.return_value = True
     left = make_mocked_request("GET", "/pods/a/b/logs/text", transport=transport)
-    assert (await Console._answered(cast("Any", None), left, is_gone)).status == 200
+    console: Any = Mock(_frame=AsyncMock(return_value=frame_of(left)))
+    assert (await Console._answered(console, left, is_gone)).status == 200
     assert not caplog.records
     transport.is_closing.return_value = False
-    assert (await Console._answered(cast("Any", None), left, is_gone)).status == 500
+    assert (await Console._answered(console, left, is_gone)).status == 500
     assert caplog.records, "a server that it asks has broken off: somebody has to know"
