@@ -1,6 +1,7 @@
 """Workloads that are scaled to zero can always be restored; what cannot be is left alone."""
 
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from click import ClickException
@@ -87,6 +88,6 @@ def test_a_damaged_note_restores_nothing(text: str) -> None:
 async def test_a_workload_of_which_one_pod_works_is_left_alone(
     name: str, running: list[str], words: str
 ) -> None:
-    kube: Any = None  # nobody is asked
+    kube: Any = AsyncMock()  # the workload is there
     with pytest.raises(ClickException, match=words):
         await scale_to_zero(kube, name, "a", [], running)

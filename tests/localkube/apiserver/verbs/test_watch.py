@@ -22,7 +22,8 @@ EVERY_S = 0.2
 OPTIONS = list_options(Request("GET", "/", "watch=true&allowWatchBookmarks=true&resourceVersion=1"))
 
 
-async def as_they_are(records: Any, _: Kind) -> Any:
+async def as_they_are(records: Any, _: Kind, *, in_watch: bool) -> Any:
+    assert in_watch
     return records
 
 
