@@ -45,7 +45,7 @@ from kubeclient.client import Kube
 from kubeclient.objects import Obj
 from testbed import build
 from testbed.controlplane import ControlPlane
-from testbed.processes import Child, free_ports
+from testbed.processes import Child, free_port
 
 _RAISED_QPS = 5000
 _FILTERS = 300
@@ -95,7 +95,7 @@ def extender(plane: ControlPlane, folder: Path, port: int) -> list[str]:
 
 
 def contenders() -> dict[str, Contender]:
-    [port] = free_ports(1)
+    port = free_port()
     asked = (
         partial(extender, port=port),
         partial(kube_scheduler, qps=_RAISED_QPS, extender=port),
@@ -113,7 +113,7 @@ def contenders() -> dict[str, Contender]:
 
 async def filter_ms(plane: ControlPlane, nodes: int) -> list[float]:
     """How long the extender takes for `filter` with all nodes, as kube-scheduler waits for it."""
-    [port] = free_ports(1)
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     names = [f"node-{n}" for n in range(nodes)]
     took_ms = []

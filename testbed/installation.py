@@ -29,7 +29,7 @@ from testbed.controlplane import Way
 from testbed.find_kubectl import ensure_kubectl
 from testbed.node import Node
 from testbed.nvidia_ctk import DRIVER, generate
-from testbed.processes import Child, free_ports
+from testbed.processes import Child, free_port
 
 CHART = Path(__file__).resolve().parent.parent / "deploy" / "gpupool"
 NAMESPACE = "kube-system"
@@ -185,7 +185,7 @@ class Installation:
         return [sys.executable, "-m", "gpupool", name, config, *flags]
 
     def _admission(self) -> list[str]:
-        (port,) = free_ports(1)
+        port = free_port()
         return self._program("admission", "gpupool-admission", f"--address=127.0.0.1:{port}")
 
     def _scheduler(self) -> list[str]:

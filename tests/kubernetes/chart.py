@@ -20,7 +20,7 @@ from testbed.gpu_images import GPUPOOL, write_gpu_images
 from testbed.installation import CHART, NAMESPACE, helm_program
 from testbed.node import DRIVER as NODE_DRIVER
 from testbed.nvidia_ctk import DRIVER
-from testbed.processes import free_ports
+from testbed.processes import free_port
 from testbed.story import V100
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.kubernetes.conftest import LONGEST_S, allocatable, registered
@@ -41,7 +41,7 @@ def one_node(able: None) -> Iterator[Kubernetes]:
 
 def values(kubernetes: Kubernetes) -> dict[str, Any]:
     repository, _, tag = GPUPOOL.rpartition(":")
-    (port,) = free_ports(1)
+    port = free_port()
     return {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
         "hostNetwork": True,

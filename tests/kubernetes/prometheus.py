@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kubeclient.objects import Obj
-from testbed.processes import Child, free_ports
+from testbed.processes import Child, free_port
 
 
 class Prometheus:
@@ -35,7 +35,7 @@ def running(
 ) -> Iterator[Prometheus]:
     """`before`: what goes before the command."""
     (folder / "prometheus.yaml").write_text(config)
-    (port,) = free_ports(1)
+    port = free_port()
     flags = (
         f"--config.file={folder / 'prometheus.yaml'}",
         f"--storage.tsdb.path={folder / 'data'}",

@@ -16,7 +16,7 @@ from gpupool.contract.names import RESOURCE_GPU_MEM
 from kubeclient.objects import Obj
 from testbed.cluster import Kubernetes
 from testbed.installation import NAMESPACE
-from testbed.processes import free_ports
+from testbed.processes import free_port
 from tests.console.test_console import cookie_of, get
 from tests.e2e.kubectl import Kubectl, eventually
 from tests.kubernetes.chart import NODE, install, one_node, token_of
@@ -113,7 +113,7 @@ def released(
 @pytest.fixture(scope="module")
 def console(released: None, admin: Kubectl) -> Iterator[int]:
     """Its port on this machine."""
-    (port,) = free_ports(1)
+    port = free_port()
     forward = ("port-forward", "deployment/gpupool-console", f"{port}:8480")
     with admin.within(NAMESPACE).start(*forward) as running:
         running.shows("Forwarding from 127.0.0.1")

@@ -28,7 +28,7 @@ from kubeclient.objects import Obj
 from kubeclient.resources import EVENTS, PODS, SERVICE_ACCOUNTS
 from testbed import build
 from testbed.controlplane import ControlPlane
-from testbed.processes import Child, free_ports
+from testbed.processes import Child, free_port
 from tests.scheduler.world import (
     CARD_UNITS,
     POLICY,
@@ -67,7 +67,7 @@ async def extended_kube_scheduler(
     plane: ControlPlane, kube: Kube, folder: Path
 ) -> AsyncIterator[Child]:
     """A real kube-scheduler that asks an extender in this process."""
-    [port] = free_ports(1)
+    port = free_port()
     listening = asyncio.Event()
     candidacy = Candidacy(LEASE, "extender")
     settings = ExtenderSettings(POLICY, Address("127.0.0.1", port), candidacy)

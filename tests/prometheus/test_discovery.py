@@ -16,7 +16,7 @@ from gpupool.testing import Cluster
 from kubeclient.objects import Obj
 from testbed import build
 from testbed.find_kubectl import ensure_kubectl
-from testbed.processes import Child, free_ports
+from testbed.processes import Child, free_port
 from tests.e2e.gpu_cluster import SHARED_POOLS
 from tests.e2e.kubectl import Kubectl, eventually
 
@@ -68,7 +68,7 @@ def test_prometheus_finds_what_the_local_cluster_has_and_follows_it(tmp_path: Pa
     program, kubectl_program = build.find("prometheus"), ensure_kubectl()
     if program is None or kubectl_program is None:
         pytest.skip("NO PROMETHEUS that discovers pods: `python3 testbed/build.py prometheus`")
-    (port,) = free_ports(1)
+    port = free_port()
     with Cluster(config={"pools": list(SHARED_POOLS)}) as cluster:
         kubectl = Kubectl(kubectl_program, cluster.kubeconfig, tmp_path)
         kubectl.apply(INGRESS)

@@ -1,7 +1,7 @@
 """Groups preempt as a whole, or not at all."""
 
 from gpupool.contract.names import LABEL_POD_GROUP, LABEL_POD_GROUP_MIN
-from gpupool.scheduler.inherited_claims import inherit
+from gpupool.scheduler.inherited import inherit_claims
 from tests.scheduler.model_api import UNITS
 from tests.scheduler.stepped import Stepped
 
@@ -75,7 +75,7 @@ async def test_a_new_leader_goes_on_with_the_preemption_of_a_group() -> None:
     await stepped.settle()
     first, last = sorted(terminating(stepped))
     stepped.fail_over()
-    inherit(stepped.scheduler._room)
+    inherit_claims(stepped.scheduler._room)
     stepped.api.add_pod("small", 1)
     await stepped.end(first)
     assert not {"small", "m0", "m1"} & await stepped.settle()

@@ -6,12 +6,12 @@ node. So whoever looks at all of them keeps a light one of each.
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from gpupool.agent.owners import STATUSES
 from gpupool.contract.names import ANNOTATION_ALLOCATION, GROUP_LIMITS
 from kubeclient.objects import Obj
 
 _METADATA = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp")
 _CONTAINER = ("name", "containerID", "state", "lastState")
-_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
 def light(pods: Iterable[Obj]) -> Iterator[Obj]:
@@ -27,7 +27,7 @@ def _light(pod: Obj) -> Obj:
     status = pod.get("status") or {}
     containers = {
         key: [_some(each, _CONTAINER) for each in status[key]]
-        for key in _STATUSES
+        for key in STATUSES
         if status.get(key)
     }
     return {

@@ -19,9 +19,8 @@ class Metrics:
     # By namespace and name of the pod, and card: MiB in use.
     overuses: dict[tuple[str, str, str], int] = field(default_factory=dict)
     overuses_begun: int = 0
-    without_card: set[tuple[str, str, str]] = field(
-        default_factory=set
-    )  # namespace, pod, container
+    # By namespace, pod and container.
+    without_card: set[tuple[str, str, str]] = field(default_factory=set)
     walls: dict[tuple[str, str, str], int] = field(default_factory=dict)  # namespace, pod, wall
     context_mib: int | None = None  # memory of a context; None: not measured
 

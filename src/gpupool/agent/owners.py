@@ -19,7 +19,8 @@ _CONTAINER_CGROUP = re.compile(
 )
 _PROC = "/proc"
 _PAGE = 64 * 1024
-_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+# Where a pod says how its containers are.
+STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
 def owner_by_cgroup(pid: int) -> str:
@@ -46,7 +47,7 @@ def container_names(pod: Obj) -> dict[str, str]:
     status = pod.get("status") or {}
     ids = {
         str(each.get("containerID") or "").partition("://")[2]: str(each.get("name", ""))
-        for key in _STATUSES
+        for key in STATUSES
         for each in status.get(key) or ()
     }
     return {id: name for id, name in ids.items() if id}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from gpupool.agent.leaves import Leaf
-from gpupool.agent.owners import container_names
+from gpupool.agent.owners import STATUSES, container_names
 from gpupool.contract.allocation import pod_allocation
 from gpupool.contract.names import GROUP_LIMITS
 from gpupool.core.gpu import Isolation, Wall
@@ -20,7 +20,6 @@ from kubeclient.objects import Obj
 _MIB = 1 << 20
 _MOST_MIB = 2**24  # as in contract/documents.py
 _ENDED = ("Succeeded", "Failed")
-_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 Shares = Mapping[str, int]  # by uuid of the card: MiB
 
@@ -73,7 +72,7 @@ def _has_ended(pod: Obj, container: str) -> bool:
     status = pod.get("status") or {}
     if status.get("phase") in _ENDED:
         return True
-    for key in _STATUSES:
+    for key in STATUSES:
         for each in status.get(key) or ():
             state, last = each.get("state") or {}, each.get("lastState") or {}
             is_current = _id(each) == container
@@ -117,7 +116,7 @@ def _runs(pod: Obj, container: str) -> bool:
     status = pod.get("status") or {}
     return any(
         _id(each) == container and "running" in (each.get("state") or {})
-        for key in _STATUSES
+        for key in STATUSES
         for each in status.get(key) or ()
     )
 

@@ -134,11 +134,10 @@ def explain(cluster: ClusterModel, pod: PodRequest) -> Explanation:
         _note(reasons, refused)
     states = tuple([cluster.at(node) for node in nodes])
     listed = NodeList(pod, states, tuple(reasons.values()))
-    fitting = sum(not found for found in listed.reasons)
-    message = fit_message(len(cluster), counts)
-    if fitting:  # nobody has tried to place it, or something else keeps it waiting
-        message = f"{fitting}/{len(cluster)} nodes are available."
-    return Explanation(message, listed)
+    # Some fit if nobody has tried to place it yet, or something else keeps it waiting.
+    if fitting := sum(not found for found in listed.reasons):
+        return Explanation(f"{fitting}/{len(cluster)} nodes are available.", listed)
+    return Explanation(fit_message(len(cluster), counts), listed)
 
 
 def _note(reasons: dict[int, tuple[str, ...]], refused: Refused) -> None:

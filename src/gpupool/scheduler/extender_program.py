@@ -19,13 +19,14 @@ from gpupool.health import Address, serving
 from gpupool.scheduler.elected import Elected
 from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.extender_server import NotLeading, application
+from gpupool.scheduler.preemption import write_nomination
 from gpupool.scheduler.refused_pods import Lead
 from gpupool.scheduler.reservations import LONGEST_S
 from gpupool.scheduler.run import Scheduler
-from kubeclient.client import STRATEGIC_PATCH, Kube
+from kubeclient.client import Kube
 from kubeclient.errors import Conflict, KubeError, NotFound
 from kubeclient.lease import Candidacy, seconds_since_boot
-from kubeclient.resources import NODES, PODS
+from kubeclient.resources import NODES
 
 log = logging.getLogger(__name__)
 
@@ -116,14 +117,8 @@ class _Service:
             await self._touch(node)
 
     async def _nominate(self, lead: Lead) -> None:
-        path = PODS.path(lead.pod.namespace, lead.pod.name, "status")
-        # A uid in a patch is a precondition: a new pod with the same name is not changed.
-        body = {
-            "metadata": {"uid": lead.pod.uid},
-            "status": {"nominatedNodeName": lead.node or None},
-        }
         try:
-            await self._kube.patch(path, body, content_type=STRATEGIC_PATCH)
+            await write_nomination(self._kube, lead.pod, lead.node or None)
         except (NotFound, Conflict):
             pass  # the pod has gone
         except KubeError as error:

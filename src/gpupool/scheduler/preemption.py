@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpupool.contract.pods import DISRUPTION_TARGET, PREEMPTED_BY_SCHEDULER
+from gpupool.core.pods import PodRequest
 from gpupool.engine.node_state import Held
 from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.writes import WriteContext
-from kubeclient.client import STRATEGIC_PATCH
+from kubeclient.client import STRATEGIC_PATCH, Kube
 from kubeclient.errors import KubeError, NotFound, NotSent, TooMany, is_certain
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS
@@ -28,6 +29,14 @@ class NotEvicted:
     message: str
     refused: frozenset[str] = frozenset()  # uids of victims that the API server refused to delete
     begun: bool = False  # whether victims are being deleted, or may be
+
+
+async def write_nomination(kube: Kube, pod: PodRequest, node: str | None) -> None:
+    """None: for no node any more. Raises KubeError."""
+    path = PODS.path(pod.namespace, pod.name, "status")
+    # A uid in a patch is a precondition: a new pod with the same name is not changed.
+    nominated = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
+    await kube.patch(path, nominated, content_type=STRATEGIC_PATCH)
 
 
 class Evictor:
@@ -50,7 +59,7 @@ class Evictor:
         try:
             # Nominations are written before the first delete. Claims are not in the API, so after a
             # failover the new leader sees only by these what is being cleared and for whom
-            # (`inherited_claims.py`).
+            # (`inherited.py`).
             for pod, node in nominations:
                 self._check(pod)
                 await self._nominate(pod, node)
@@ -83,7 +92,7 @@ class Evictor:
         done = self._withdrawn[pod.uid] = asyncio.Event()
         try:
             self._check(pod)
-            await self._write_nomination(pod, None)
+            await write_nomination(self._kube, pod.request, None)
         except KubeError as error:
             log.info("nomination not withdrawn", extra={"pod": pod.shown, "error": str(error)})
         finally:
@@ -93,13 +102,7 @@ class Evictor:
     async def _nominate(self, pod: Pending, node: str) -> None:
         while pod.uid in self._withdrawn:  # it would arrive after this one
             await self._withdrawn[pod.uid].wait()
-        await self._write_nomination(pod, node)
-
-    async def _write_nomination(self, pod: Pending, node: str | None) -> None:
-        path = PODS.path(pod.request.namespace, pod.request.name, "status")
-        # A uid in a patch is a precondition: a new pod with the same name is not changed.
-        nominated = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
-        await self._kube.patch(path, nominated, content_type=STRATEGIC_PATCH)
+        await write_nomination(self._kube, pod.request, node)
 
     async def _try(
         self, held: Held, work: Coroutine[Any, Any, None], *, begun: bool

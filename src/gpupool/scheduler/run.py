@@ -20,8 +20,7 @@ from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.cycle import Cycle
 from gpupool.scheduler.findings import OVERCOMMITTED
 from gpupool.scheduler.follow import follow
-from gpupool.scheduler.inherited_claims import inherit
-from gpupool.scheduler.inherited_room import inherit_room
+from gpupool.scheduler.inherited import inherit_claims, inherit_room
 from gpupool.scheduler.ledger import Knowledge
 from gpupool.scheduler.making_room import RoomMaker
 from gpupool.scheduler.metrics import Metrics, Now
@@ -112,7 +111,7 @@ class Scheduler:
 
     def inherit(self) -> None:
         """What an earlier leader had begun. Once, before the first decision."""
-        inherit(self._room)
+        inherit_claims(self._room)
         if self._keeps_room:
             inherit_room(self.state)
 

@@ -1,15 +1,21 @@
-"""inherit: claims of an earlier leader. They are not in the API, but nominations are."""
+"""What a new leader takes over: claims on room that is being cleared, and room that is kept.
+
+Neither is in the API. Claims are found again by nominations, kept room by the words of conditions.
+"""
 
 from collections.abc import Mapping
 
 from gpupool.engine.decide import Placement, decide_on
 from gpupool.engine.gang import size_of
 from gpupool.engine.node_state import Held
+from gpupool.scheduler.cluster_state import ClusterState
+from gpupool.scheduler.kept_room import jobs_of
+from gpupool.scheduler.kept_words import told
 from gpupool.scheduler.making_room import RoomMaker
 from gpupool.scheduler.pending import Pending
 
 
-def inherit(room: RoomMaker) -> None:
+def inherit_claims(room: RoomMaker) -> None:
     """Claim the room that an earlier leader cleared. Called once, when the whole state is known,
     before the first decision.
     """
@@ -57,3 +63,17 @@ def _inherited(
                 trying.release(held.pod.uid)
                 own.append(held)
     return found, own
+
+
+def inherit_room(state: ClusterState) -> None:
+    """Called once, when the whole state is known and claims are inherited: preemption goes first.
+
+    Of a group those members count that had room: it was kept for as many as the group needs.
+    """
+    waiting = [
+        pod
+        for uid, pod in state.pending.items()
+        if uid not in state.preemption_claims and not pod.nominated and told(pod.why) is not None
+    ]
+    for uid in state.kept_room.take_over(jobs_of(waiting, state.groups), state.policy):
+        state.queue.reshape(uid, state.pending[uid].shape(state.cluster))
