@@ -6,8 +6,10 @@ of a plugin expires. So the authorization is read again, at most once a minute.
 
 import asyncio
 import ssl
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 _REMEMBERED_S = 60.0
 
@@ -38,7 +40,7 @@ class Access:
     tls: ssl.SSLContext
     authorization: Authorization = nobody
     server_name: str = ""  # name in the certificate, if it is not the host of the URL
-    proxy: str = ""
+    proxy: str = ""  # http://host:port, as the kubeconfig or the environment says
 
 
 def trust(
@@ -101,3 +103,21 @@ class Remembered:
                 self._known = await self._ask()
                 self._until = self._clock() + _REMEMBERED_S
         return self._known
+
+
+def token_in(file: Path) -> Authorization:
+    """A token that is renewed in its file by others."""
+
+    def read() -> str:
+        try:
+            return f"Bearer {file.read_text(encoding='ascii').strip()}"
+        except OSError as error:
+            words = f"The token in {file} cannot be read: {error.strerror}."
+            raise NoAccess(f"{words} The kubeconfig names the file as tokenFile.") from error
+        except UnicodeDecodeError as error:
+            raise NoAccess(f"The token in {file} cannot be read: it is not ASCII.") from error
+
+    async def bearer() -> str:
+        return read()
+
+    return Remembered(bearer, time.monotonic)

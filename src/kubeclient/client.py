@@ -23,6 +23,7 @@ Headers = Mapping[str, str]  # names in lower case
 _NO_QUERY: Query = {}
 # Few calls for a large cluster, and each is answered within seconds.
 _PAGE_ITEMS = 2000
+_WHERE = "is the server in the kubeconfig an API server?"
 
 
 class Transport(Protocol):
@@ -64,9 +65,13 @@ class Page(NamedTuple):
     anew: bool  # the pages before are of an older state: forget them
 
 
-def _page(found: Obj, *, anew: bool = False) -> Page:
-    # Servers written in Go send an empty list as null.
-    return Page(found.get("items") or [], found["metadata"]["resourceVersion"], anew)
+def _page(found: Obj, path: str, *, anew: bool = False) -> Page:
+    match found:
+        case {"metadata": {"resourceVersion": str(version)}}:
+            # Servers written in Go send an empty list as null.
+            return Page(found.get("items") or [], version, anew)
+        case _:
+            raise NoAnswer(f"GET {path}: the answer is not a list of Kubernetes; {_WHERE}")
 
 
 class Kube:
@@ -80,7 +85,11 @@ class Kube:
                 raise NotSent(f'"{given}" cannot be the name of a {what}: give its name')
         if resource.namespaced and not namespace:
             raise NotSent(f'"" cannot be the namespace of {resource.kind.lower()} {name}')
-        return await self._call("GET", resource.path(namespace, name))
+        path = resource.path(namespace, name)
+        found = await self._call("GET", path)
+        if not isinstance(found.get("metadata"), dict):
+            raise NoAnswer(f"GET {path}: the answer is not an object of Kubernetes; {_WHERE}")
+        return found
 
     async def list(
         self,
@@ -113,7 +122,7 @@ class Kube:
         who keeps less than whole objects need not have all of them in memory at once."""
         path, accept = resource.path(namespace), _METADATA.format("List") if metadata_only else JSON
         if "limit" in query:
-            yield _page(await self._call("GET", path, query=query, accept=accept))
+            yield _page(await self._call("GET", path, query=query, accept=accept), path)
             return
         asked: Query = {**query, "limit": str(_PAGE_ITEMS)}
         while True:
@@ -125,9 +134,9 @@ class Kube:
                 # The version of the first page was compacted meanwhile. Other pages would show a
                 # later state, so all is read again, as one state.
                 found = await self._call("GET", path, query=query, accept=accept)
-                yield _page(found, anew=True)
+                yield _page(found, path, anew=True)
                 return
-            yield _page(found)
+            yield _page(found, path)
             more = found["metadata"].get("continue")
             if not more:
                 return
@@ -262,5 +271,8 @@ class Kube:
         try:
             parsed: Obj = orjson.loads(answer)
         except orjson.JSONDecodeError as error:
-            raise NoAnswer(f"{method} {path}: the answer is not JSON: {error}") from error
+            words = f"the answer is not JSON ({error}); {_WHERE}"
+            raise NoAnswer(f"{method} {path}: {words}") from error
+        if not isinstance(parsed, dict):
+            raise NoAnswer(f"{method} {path}: the answer is no JSON object; {_WHERE}")
         return parsed

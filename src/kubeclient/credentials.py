@@ -7,9 +7,9 @@ which is imported only then.
 import errno
 import logging
 import os
-import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,11 @@ from kubeclient.access import (
     ClientCertificate,
     NoAccess,
     Remembered,
+    token_in,
     trust,
     trust_anyone,
 )
-from kubeclient.kubeconfig import plain_access, token_in
-from kubeclient.kubeconfig_parts import chosen_context, read_kubeconfig
+from kubeclient.proxies import environment_proxy
 
 IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -38,8 +38,19 @@ async def find_access(
 
     Raises NoAccess.
     """
+    access = await _named_access(environ, kubeconfig, context, in_cluster)
+    return replace(access, proxy=access.proxy or environment_proxy(access.url, environ))
+
+
+async def _named_access(
+    environ: Mapping[str, str], kubeconfig: str, context: str, in_cluster: Path
+) -> Access:
     if not kubeconfig and not environ.get("KUBECONFIG") and is_pod(environ, in_cluster):
         return _in_cluster(environ, in_cluster)
+    # Not loaded in a pod: an agent runs on every node, and YAML alone takes a megabyte.
+    from kubeclient.kubeconfig import plain_access
+    from kubeclient.kubeconfig_parts import chosen_context, read_kubeconfig
+
     present = _kubeconfigs(environ, kubeconfig)
     documents = [(file, read_kubeconfig(Path(file))) for file in present]
     chosen_context(documents, context)  # says what is wrong, where the library would not
@@ -149,6 +160,8 @@ async def _by_library(files: str, context: str) -> Access:
 
 def _cause(error: Exception) -> str:
     if isinstance(error, OSError):
+        import shutil
+
         # With a directory on PATH that one may not read, a program that is nowhere is "not
         # permitted".
         gone = isinstance(error, PermissionError) and shutil.which(error.filename) is None

@@ -7,7 +7,6 @@ takes seconds to import.
 
 import base64
 import tempfile
-import time
 from pathlib import Path
 
 import msgspec
@@ -17,8 +16,8 @@ from kubeclient.access import (
     Authorization,
     ClientCertificate,
     NoAccess,
-    Remembered,
     nobody,
+    token_in,
     trust,
     trust_anyone,
 )
@@ -113,21 +112,3 @@ def _authorization(user: _User, base: Path) -> Authorization:
         return f"Bearer {user.token}"
 
     return bearer
-
-
-def token_in(file: Path) -> Authorization:
-    """A token that is renewed in its file by others."""
-
-    def read() -> str:
-        try:
-            return f"Bearer {file.read_text(encoding='ascii').strip()}"
-        except OSError as error:
-            words = f"The token in {file} cannot be read: {error.strerror}."
-            raise NoAccess(f"{words} The kubeconfig names the file as tokenFile.") from error
-        except UnicodeDecodeError as error:
-            raise NoAccess(f"The token in {file} cannot be read: it is not ASCII.") from error
-
-    async def bearer() -> str:
-        return read()
-
-    return Remembered(bearer, time.monotonic)

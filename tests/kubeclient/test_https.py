@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from kubeclient.access import Access, trust
 from kubeclient.client import Kube
 from kubeclient.errors import Expired, NoAnswer, NotFound, Refused, TooMany
-from kubeclient.https import Https
+from kubeclient.https import Https, connected
 from kubeclient.mirror import Mirror
 from kubeclient.resources import PODS
 from tests.kubeclient.tls_server import CHUNKED, Answer, chunk, plain, tls_server
@@ -34,11 +34,11 @@ async def test_one_connection_serves_many_calls(tmp_path: Path) -> None:
 
     async def answer(_: bytes, writer: asyncio.StreamWriter) -> None:
         writers.add(writer)
-        writer.write(plain(200, b'{"kind": "Pod"}'))
+        writer.write(plain(200, b'{"metadata":{}}'))
 
     async with kube(tmp_path, answer) as client:
         for _ in range(5):
-            assert await client.get(PODS, "a", "default") == {"kind": "Pod"}
+            assert await client.get(PODS, "a", "default") == {"metadata": {}}
     assert len(writers) == 1
 
 
@@ -97,10 +97,10 @@ async def test_retry_after_is_obeyed(tmp_path: Path) -> None:
     busy = [plain(429, b"later", "retry-after: 0"), plain(503, b"later", "retry-after: 0")]
 
     async def answer(_: bytes, writer: asyncio.StreamWriter) -> None:
-        writer.write(busy.pop(0) if busy else plain(200, b'{"kind": "Pod"}'))
+        writer.write(busy.pop(0) if busy else plain(200, b'{"metadata":{}}'))
 
     async with kube(tmp_path, answer) as client:
-        assert await client.get(PODS, "a", "default") == {"kind": "Pod"}
+        assert await client.get(PODS, "a", "default") == {"metadata": {}}
 
 
 async def test_a_wait_beyond_the_time_limit_is_a_refusal_at_once(tmp_path: Path) -> None:
@@ -139,6 +139,45 @@ async def test_an_answer_that_is_not_json_is_no_answer(tmp_path: Path) -> None:
     async with kube(tmp_path, answer) as client:
         with pytest.raises(NoAnswer, match="not JSON"):
             await client.get(PODS, "a", "default")
+
+
+@pytest.mark.parametrize("body", [b'{"hello": 1}', b"{}", b'{"metadata": 1}'])
+async def test_json_of_another_server_is_no_answer(tmp_path: Path, body: bytes) -> None:
+    async def answer(_: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(plain(200, body))
+
+    async with kube(tmp_path, answer) as client:
+        with pytest.raises(NoAnswer, match="is the server in the kubeconfig an API server"):
+            await client.list(PODS)
+        with pytest.raises(NoAnswer, match="is the server in the kubeconfig an API server"):
+            await client.get(PODS, "a", "default")
+
+
+async def test_a_server_without_tls_is_not_taken_for_a_wrong_certificate() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(2**16)
+        writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+        await reader.read()
+        writer.close()
+
+    await _refused_tls(answer, "does not speak TLS")
+
+
+async def test_a_server_that_hangs_up_before_tls_is_named_with_a_cause() -> None:
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.abort()
+
+    await _refused_tls(answer, r"127.0.0.1:\d+ \((it hung up|Connection reset by peer)\)")
+
+
+async def _refused_tls(
+    answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]], words: str
+) -> None:
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with connected(Access(f"https://127.0.0.1:{port}", trust()), "test") as client:
+            with pytest.raises(NoAnswer, match=words):
+                await client.get(PODS, "a", "default")
 
 
 async def test_a_watch_that_is_cut_in_the_middle_of_an_event_goes_on_where_it_was(

@@ -8,7 +8,7 @@ import pytest
 from tools.environments import Environment, build_wheels, environment
 
 # What only a Kubernetes stand-in needs.
-ONLY_LOCAL = {"localkube", "httptools", "wsproto", "jsonschema-rs", "common-expression-language"}
+ONLY_LOCAL = {"localkube", "wsproto", "jsonschema-rs", "common-expression-language"}
 LOCAL_COMMANDS = tuple(
     f"gpupool.cli.{name}"
     for name in (
