@@ -15,6 +15,7 @@ from gpupool.agent.audit import (
     overuses,
 )
 from gpupool.agent.auditor import REASON, Auditor
+from gpupool.agent.light_pods import LightPods
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.pod_reports import PodReports
 from gpupool.agent.shares import Shares
@@ -110,7 +111,7 @@ async def auditing(
     recorder = Recorder(kube, "gpupool-agent", lambda: datetime.datetime.now(datetime.UTC))
     reports = PodReports(kube, NAME, recorder, lambda: seen)
     auditor = Auditor(settings, Greedy(node.files.state), reports)
-    work = (shares.pods.run(), recorder.run(), auditor.run(shares.pods, metrics))
+    work = (shares.pods.run(), recorder.run(), auditor.run(LightPods(shares.pods), metrics))
     tasks = [asyncio.create_task(each) for each in work]
     try:
         yield metrics

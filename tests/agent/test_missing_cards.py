@@ -5,6 +5,7 @@ import contextlib
 import datetime
 import subprocess
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import pytest
 
 from gpupool.agent import way_facts
 from gpupool.agent.card_watch import REASON, CardWatch
+from gpupool.agent.light_pods import LightPods, light
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.missing_cards import (
     Started,
@@ -122,6 +124,26 @@ def test_pods_of_another_runtime_class_are_not_looked_at() -> None:
     assert len(list(started([running(runtime_class="nvidia")], BY_CLASS))) == 1
 
 
+@pytest.mark.parametrize(
+    ("created", "is_looked_at"),
+    [
+        ("2026-11-17T10:00:00Z", False),
+        ("2026-11-17T10:00:01Z", True),
+        ("2026-11-17T10:00:02Z", True),
+        ("", False),
+    ],
+)
+def test_pods_from_before_the_present_way_are_not_looked_at(
+    created: str, is_looked_at: bool
+) -> None:
+    """They got their cards by `mounts`, say, which shows files of the driver at any place."""
+    pod = running()
+    if created:
+        pod["metadata"]["creationTimestamp"] = created
+    ways = replace(BY_CLASS, since="2026-11-17T10:00:01Z")
+    assert bool(list(started([light(pod)], ways))) is is_looked_at
+
+
 def test_the_processes_of_a_container_are_found_on_this_machine() -> None:
     child = subprocess.Popen(["sleep", "1000"])
     try:
@@ -224,15 +246,16 @@ async def test_where_the_agent_itself_shows_no_file_of_its_driver_nobody_is_look
         pods = Mirror(node.agent_kube, PODS)
         hearing = asyncio.create_task(pods.run())
         async with asyncio.timeout(20):
-            await watch.run(pods, metrics)
+            await watch.run(LightPods(pods), metrics)
         hearing.cancel()
         assert asked == []
 
 
 async def test_pods_that_do_not_change_are_not_read_again(node: Node) -> None:
     async with watching(node, {ID: [7]}, WITHOUT, audit_s=0.0) as (watch, metrics, asked):
-        pods = CountingMirror(node.agent_kube, PODS)
-        tasks = [asyncio.create_task(pods.run()), asyncio.create_task(watch.run(pods, metrics))]
+        mirror = Mirror(node.agent_kube, PODS)
+        pods = CountingPods(mirror)
+        tasks = [asyncio.create_task(mirror.run()), asyncio.create_task(watch.run(pods, metrics))]
         try:
             await pods.wait_synced()
             await turns(20)
@@ -254,7 +277,7 @@ async def turns(count: int) -> None:
         await asyncio.sleep(0)
 
 
-class CountingMirror(Mirror):
+class CountingPods(LightPods):
     reads = 0
 
     def __iter__(self) -> Iterator[Obj]:

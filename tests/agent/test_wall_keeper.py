@@ -1,11 +1,14 @@
 """What the agent says of walls: inventory, label, events, metrics; and when a share has shrunk."""
 
+import asyncio
 import datetime
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpupool.agent.leaves import ContainerLeaves
+from gpupool.agent.light_pods import LightPods
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.pod_files import kubelet_volumes
 from gpupool.agent.shrinks import IN_FORCE_S, Shrinks
@@ -21,6 +24,7 @@ from gpupool.hardware.simulated_limits import SimulatedLimits
 from kubeclient.client import Kube
 from kubeclient.events import Recorder
 from kubeclient.kubeletapi.messages import Mount
+from kubeclient.mirror import Mirror, key_of
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS
 from tests.agent.nodes import NAME, V100, Node
@@ -155,3 +159,34 @@ def test_the_wall_of_each_pod_is_a_metric() -> None:
     labels = f'isolation="driver",namespace="default",node="{NAME}",pod="p"'
     line = f"gpupool_pod_isolation{{{labels}}} 1.0"
     assert line in metrics.text().splitlines()
+
+
+async def test_without_limits_of_the_driver_pods_are_swept_when_something_changes(
+    files: NodeFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpupool.agent.wall_keeper._SWEEP_S", 0.0)
+    sweeps: list[int] = []
+
+    async def sweep(_: WallKeeper, pods: list[Obj], __: Inventory) -> None:
+        sweeps.append(len(pods))
+
+    monkeypatch.setattr(WallKeeper, "_sweep", sweep)
+    mirror = Mirror(Kube.__new__(Kube), PODS)
+    mirror._synced.set()
+    known = inventory(files)
+    keeper = WallKeeper(NAME, None, Recorder.__new__(Recorder))
+    work = keeper.run(LightPods(mirror), lambda: known, Metrics(NAME), lambda: None)
+    running_on = asyncio.create_task(work)
+
+    async def turns() -> list[int]:
+        for _ in range(50):
+            await asyncio.sleep(0)
+        return sweeps
+
+    assert await turns() == [0]
+    made = running(known.cards[0].uuid)
+    mirror._put(key_of(made), made)
+    assert await turns() == [0, 1]
+    known = replace(known, isolates=False)
+    assert await turns() == [0, 1, 1]
+    running_on.cancel()

@@ -1,13 +1,19 @@
 """How cards get into containers: what shows a way, which is chosen, what a node with none does."""
 
+import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.agent import way_facts
+from gpupool.agent.injection import Injection
 from gpupool.agent.way_facts import OwnDriver, cdi_kind, nvidia_plugin, runtime_classes
+from gpupool.agent.way_finder import WayFinder
 from gpupool.agent.ways import (
     NOTHING_FOUND,
     ORDER,
@@ -25,8 +31,9 @@ from gpupool.hardware.simdriver_cards import card_profile
 from kubeclient.client import MERGE_PATCH
 from kubeclient.kubeletapi.errors import RpcFailed
 from kubeclient.kubeletapi.messages import Mount, PreStartContainerRequest
+from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
-from kubeclient.resources import NODES, RUNTIME_CLASSES
+from kubeclient.resources import NODES, PODS, RUNTIME_CLASSES
 from tests.agent.nodes import M40, NAME, Node
 from tests.agent.test_discovery import inventory
 from tests.agent.test_health import condition
@@ -87,7 +94,11 @@ def test_a_pinned_way_that_cannot_work_is_not_open_and_says_what_is_missing(way:
 )
 def test_ways_are_read_from_the_inventory_as_they_were_written(written: Ways) -> None:
     card = Card(0, "GPU-a", "M40", 12209)
-    assert inventory_of(inventory_text(Inventory((card,), ways=written))).ways == written
+    dated = replace(written, since="2026-11-17T10:00:00Z")
+    found = inventory_of(inventory_text(Inventory((card,), ways=dated))).ways
+    assert found == written
+    assert found is not None
+    assert found.since == dated.since
 
 
 def test_a_way_of_a_newer_agent_is_no_way_for_an_older_program() -> None:
@@ -351,3 +362,28 @@ async def test_a_card_in_mig_mode_is_shown_and_not_given_out(node: Node) -> None
         assert "MIG mode is on" in await node.wait_event("GpuCordoned")
         node.fault(1, "mig=0")
         await node.wait(lambda: node.kubelet.counts == {"nvidia.com/gpu": (2, 2)})
+
+
+def test_the_next_agent_knows_since_when_the_way_is_in_use(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = 1_000.0
+    monkeypatch.setattr(time, "time", lambda: clock)
+
+    def next_agent(way: Way | None, published: Ways | None) -> Ways:
+        injection = cast("Injection", SimpleNamespace(is_there=False))
+        settings = replace(node.settings(), way=way, mounts=(), own_driver=None)
+        kube = node.agent_kube
+        finder = WayFinder(settings, kube, Mirror(kube, PODS), injection, lambda: None)
+        card = Card(0, "GPU-a", "M40", 12209)
+        text = inventory_text(Inventory((card,), ways=published))
+        seen = {"metadata": {"name": NAME, "annotations": {ANNOTATION_INVENTORY: text}}}
+        return finder.ways(seen, ())
+
+    first = next_agent(Way.MOUNTS, None)
+    assert first.since == "1970-01-01T00:16:40Z"
+    clock = 2_000.0
+    assert next_agent(Way.MOUNTS, first).since == first.since
+    assert next_agent(Way.RUNTIME, first).since == "1970-01-01T00:33:20Z"
+    assert next_agent(Way.RUNTIME, Ways(Way.RUNTIME)).since == "1970-01-01T00:33:20Z"
+    assert next_agent(None, first) == Ways(problem=NOTHING_FOUND)

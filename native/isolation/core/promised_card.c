@@ -6,9 +6,12 @@
  *
  *     GPUPOOL_CARD_CHECK=/dev/nvidiactl:/dev/dxg node gpu-1, way runtime-class
  *
- * One of the devices is enough. Only the first process of a container is checked: it alone has a
- * parent outside, which the kernel shows as 0. Programs that it starts may have a /dev of their
- * own, as sandboxes make one. A user who wants neither sets the variable to nothing. */
+ * One of the devices is enough. Only the first process of a container is checked: it has a parent
+ * outside, which the kernel shows as 0. Programs that it starts may have a /dev of their own, as
+ * sandboxes make one, and a PID namespace, in which they are the first, too. They are not checked:
+ * whoever has passed empties the variable for all that it starts. And nobody is refused whose /dev
+ * is not the container's: where the first process is static, nobody has emptied it. A user who
+ * wants no check sets the variable to nothing. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -59,9 +62,15 @@ static void refuse(const char *devices, const char *end) {
     _exit(REFUSED);
 }
 
+/* Container runtimes mount these into the /dev that they make; sandboxes inside do not. */
+static bool is_dev_of_container(void) {
+    return access(MESSAGE_FILE, F_OK) == 0 || access("/dev/mqueue", F_OK) == 0;
+}
+
 __attribute__((constructor)) static void check_promised_card(void) {
-    const char *devices = getenv(VARIABLE);
+    char *devices = getenv(VARIABLE);
     if (!devices || *devices != '/' || getppid() != 0) return;
     const char *end = devices + strcspn(devices, " ");
-    if (!any_is_there(devices, end)) refuse(devices, end);
+    if (!any_is_there(devices, end) && is_dev_of_container()) refuse(devices, end);
+    *devices = 0; /* in place: some shells do not read `environ`, but the array under it */
 }

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 
 from gpupool.agent.audit import Lasting, Overuse, audited, overuses
 from gpupool.agent.covered import covered_pods
-from gpupool.agent.light_pods import light
+from gpupool.agent.light_pods import LightPods
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.pod_reports import PodReports
 from gpupool.agent.settings import AgentSettings
 from gpupool.hardware.driver import NOTHING_READ, Driver, NoDriver, ProgramUse, Uses
-from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
 
 REASON = "GpuMemoryOveruse"
@@ -32,12 +31,12 @@ class Auditor:
         self._reported: set[tuple[str, str]] = set()  # uid of the pod and uuid of the card
         self._covered: set[str] = set()  # uids of pods that were reported
 
-    async def run(self, pods: Mirror, metrics: Metrics) -> None:
+    async def run(self, pods: LightPods, metrics: Metrics) -> None:
         """Until cancelled."""
         await pods.wait_synced()
         while True:
             await asyncio.sleep(self._settings.audit_s)
-            shared = audited(light(pods))
+            shared = audited(pods)
             by_uid = {pod["metadata"]["uid"]: pod for pod in shared}
             uses = await self._uses() if shared else NOTHING_READ
             self.report_covered(shared, uses.programs)

@@ -5,13 +5,12 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
-from gpupool.agent.light_pods import light
+from gpupool.agent.light_pods import LightPods
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.missing_cards import Started, has_driver, started, verdict
 from gpupool.agent.pod_reports import PodReports
 from gpupool.agent.settings import AgentSettings
 from gpupool.core.ways import Ways
-from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
 
 REASON = "CardDidNotGetIn"
@@ -40,16 +39,15 @@ class CardWatch:
         self._looked_by = Ways()  # the ways at the last look
         self._is_due = True  # something has changed since the last look, or was not finished then
 
-    async def run(self, pods: Mirror, metrics: Metrics) -> None:
+    async def run(self, pods: LightPods, metrics: Metrics) -> None:
         """Until cancelled."""
-        pods.on_change(lambda old, new: self._pods_changed())
+        pods.on_change(self._pods_changed)
         await pods.wait_synced()
         while self._settings.pids is not None and self._can_tell():
             await asyncio.sleep(self._settings.audit_s)
-            # Parsing a hundred pods costs as much as all that the agent does in a second.
             if self._is_due or self._ways() != self._looked_by:
                 self._is_due = False
-                await self.look(tuple(light(pods)), metrics)
+                await self.look(tuple(pods), metrics)
 
     def _pods_changed(self) -> None:
         self._is_due = True

@@ -1,25 +1,56 @@
-"""Pods without what the audits do not read. Pure.
+"""Pods without what the audits do not read.
 
 A node has a hundred pods, and Python does not give the memory of a hundred parsed ones back to the
-node. So whoever looks at all of them keeps a light one of each.
+node. And to parse them every few seconds costs more than all else that the agent does at rest. So
+those who look at all of them share a light one of each, made when the pod changes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from gpupool.agent.owners import STATUSES
 from gpupool.contract.names import ANNOTATION_ALLOCATION, GROUP_LIMITS
+from kubeclient.mirror import Key, Mirror, key_of
 from kubeclient.objects import Obj
 
-_METADATA = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp")
+_METADATA = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+)
 _CONTAINER = ("name", "containerID", "state", "lastState")
 
 
-def light(pods: Iterable[Obj]) -> Iterator[Obj]:
-    """With names, allocation and limits, runtime class, and the states of their containers."""
-    return map(_light, pods)
+class LightPods:
+    """Those of a mirror. Nobody changes them."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self._mirror = mirror
+        self._pods: dict[Key, Obj] = {}
+        mirror.on_change(self._changed)
+
+    def __iter__(self) -> Iterator[Obj]:
+        # A copy: a reader may await between two pods.
+        return iter(list(self._pods.values()))
+
+    def on_change(self, told: Callable[[], None]) -> None:
+        """Called with every change from now on; `__iter__` shows it already."""
+        self._mirror.on_change(lambda old, new: told())
+
+    async def wait_synced(self) -> None:
+        await self._mirror.wait_synced()
+
+    def _changed(self, old: Obj | None, new: Obj | None) -> None:
+        if new is not None:
+            self._pods[key_of(new)] = light(new)
+        elif old is not None:
+            self._pods.pop(key_of(old), None)
 
 
-def _light(pod: Obj) -> Obj:
+def light(pod: Obj) -> Obj:
+    """With names, allocation and limits, runtime class, and the states of its containers."""
     metadata = _some(pod["metadata"], _METADATA)
     annotations = pod["metadata"].get("annotations") or {}
     limits = (key for key in annotations if key.startswith(f"{GROUP_LIMITS}/"))

@@ -45,11 +45,17 @@ class Started(NamedTuple):
 
 
 def started(pods: Iterable[Obj], ways: Ways) -> Iterator[Started]:
-    """The containers whose cards come by these ways, if others put them in."""
+    """The containers whose cards come by these ways, if others put them in.
+
+    Not those of pods from before the present way: they may have got their cards by another, which
+    shows no file of the driver, and which they keep however often they start again.
+    """
     if ways.chosen not in OTHERS_PUT_IN:
         return
     for pod in pods:
-        if (pod["spec"].get("runtimeClassName") or "") in ("", ways.runtime_class):
+        is_older = pod["metadata"].get("creationTimestamp", "") < ways.since
+        is_seen = (pod["spec"].get("runtimeClassName") or "") in ("", ways.runtime_class)
+        if is_seen and not is_older:
             names = {gpus.container for gpus in pod_allocation(pod).containers}
             yield from _running(pod, names)
 

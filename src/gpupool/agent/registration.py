@@ -9,7 +9,6 @@ ended, and the kubelet never sees the node without the resource.
 import asyncio
 import logging
 import os
-import secrets
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -89,7 +88,7 @@ def _is_there(directory: Path, kubelet: tuple[int, int], own: Path) -> bool:
 
 def _socket_name(resource: str) -> str:
     """Kept short: a socket's whole path may have 107 bytes."""
-    return f"{_OURS}{resource.rpartition('/')[2][:8]}-{secrets.token_hex(4)}.sock"
+    return f"{_OURS}{resource.rpartition('/')[2][:8]}-{os.urandom(4).hex()}.sock"
 
 
 async def _wait_for_kubelet(path: Path) -> tuple[int, int]:

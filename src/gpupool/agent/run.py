@@ -33,6 +33,7 @@ from gpupool.agent.holdings import Holdings, current_holdings
 from gpupool.agent.injection import Injection
 from gpupool.agent.isolation import NO_LIMITER, IsolationState, next_isolation
 from gpupool.agent.labels import card_labels, feature_labels, way_labels
+from gpupool.agent.light_pods import LightPods
 from gpupool.agent.limiter import Installed, LimiterPlace, install_limiter
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.news import (
@@ -114,17 +115,15 @@ class _Agent:
         self._events = NodeEvents(settings.node, self._recorder)
         self._keeper = WallKeeper(settings.node, settings.walls, self._recorder)
         self._shares = Shares(kube, settings.node, settings.volumes, self._node, self._keeper)
+        self._pods = LightPods(self._shares.pods)
         reports = PodReports(kube, settings.node, self._recorder, self._node)
         self._auditor = Auditor(settings, driver, reports)
         self._card_watch = CardWatch(settings, reports, lambda: self._ways)
         self._writer = NodeWriter(kube)
-        self._injection = Injection(
-            *(settings.node, settings.nri, settings.cdi, self._limiter_mounts, self._keeper),
-            self._look_again,
-        )
-        self._finder = WayFinder(
-            *(settings, kube, self._shares.pods, self._injection), self._look_again
-        )
+        nri = settings.node, settings.nri, settings.cdi, self._limiter_mounts
+        self._injection = Injection(*nri, self._keeper, self._look_again)
+        pods, injection = self._shares.pods, self._injection
+        self._finder = WayFinder(settings, kube, pods, injection, self._look_again)
         self._metrics = Metrics(settings.node)
         self._sampler = Sampler(settings, driver, lambda: self._inventory)
         self._pages = Pages(settings.node, self._metrics.text, self._sampler.readings)
@@ -162,10 +161,10 @@ class _Agent:
             "ways": self._finder.run(),
             "pods": self._shares.pods.run(),
             "shares": self._shares.run(),
-            "audit": self._auditor.run(self._shares.pods, self._metrics),
-            "cards": self._card_watch.run(self._shares.pods, self._metrics),
+            "audit": self._auditor.run(self._pods, self._metrics),
+            "cards": self._card_watch.run(self._pods, self._metrics),
             "walls": self._keeper.run(
-                self._shares.pods, lambda: self._inventory, self._metrics, self._look_now.set
+                self._pods, lambda: self._inventory, self._metrics, self._look_now.set
             ),
             "samples": self._sampler.run(self._shares.pods),
             "endpoint": serve(self._pages, self._settings.serve),

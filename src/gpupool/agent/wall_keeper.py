@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from gpupool.agent.audit import audited
-from gpupool.agent.light_pods import light
+from gpupool.agent.light_pods import LightPods
 from gpupool.agent.metrics import Metrics
 from gpupool.agent.owners import container_names
 from gpupool.agent.wall_plan import Shares, walls
@@ -16,7 +16,6 @@ from gpupool.contract.allocation import pod_allocation
 from gpupool.contract.names import GROUP_LIMITS
 from gpupool.core.gpu import Inventory, Wall, weakest
 from kubeclient.events import WARNING, Recorder
-from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
 
 log = logging.getLogger(__name__)
@@ -63,25 +62,34 @@ class WallKeeper:
 
     async def run(
         self,
-        pods: Mirror,
+        pods: LightPods,
         inventory: Callable[[], Inventory],
         metrics: Metrics,
         tell: Callable[[], None],
     ) -> None:
         """Until cancelled. `tell` is called when what this knows has changed."""
-        pods.on_change(lambda old, new: self._changed.set())
+        pods.on_change(self._changed.set)
         await pods.wait_synced()
+        swept: Inventory | None = None
         while True:
-            self._changed.clear()
-            before = self._works, self.others
-            seen = list(light(pods))
-            await self._sweep(seen, inventory())
-            metrics.walls = _by_wall(seen, inventory())
-            if (self._works, self.others) != before:
-                tell()
+            known = inventory()
+            if known != swept or self._is_due():
+                self._changed.clear()
+                before = self._works, self.others
+                seen = list(pods)
+                await self._sweep(seen, known)
+                metrics.walls = _by_wall(seen, known)
+                swept = known
+                if (self._works, self.others) != before:
+                    tell()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_SWEEP_S):
                     await self._changed.wait()
+
+    def _is_due(self) -> bool:
+        """Where the driver holds no limits, a sweep finds nothing that pods do not tell."""
+        asks = self._walls is not None and time.monotonic() >= self._probe_s
+        return self._works or asks or self._changed.is_set()
 
     async def _sweep(self, pods: list[Obj], inventory: Inventory) -> None:
         uuids = [card.uuid for card in inventory.cards if card.takes_pods]

@@ -4,8 +4,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from gpupool.agent.injection import Injection
+from gpupool.agent.node_writes import published_inventory
 from gpupool.agent.settings import AgentSettings
 from gpupool.agent.way_facts import RuntimeClasses, cdi_kind, nvidia_plugin, runtime_classes
 from gpupool.agent.ways import choose, way_of
@@ -16,6 +18,7 @@ from kubeclient.errors import KubeError
 from kubeclient.mirror import Mirror
 from kubeclient.objects import Obj
 from kubeclient.resources import RUNTIME_CLASSES
+from kubeclient.times import stamp
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +43,7 @@ class WayFinder:
         self._classes: tuple[Obj, ...] = ()
         self._plugin: str | None = None  # what `nvidia_plugin` says
         self._is_stale = True
+        self._last: Ways | None = None  # the ways when there was one, also of the agent before us
         pods.on_change(lambda old, new: self._pods_changed())
 
     def _pods_changed(self) -> None:
@@ -75,7 +79,17 @@ class WayFinder:
         if pinned is Way.NVIDIA_NRI or (pinned is None and self._nvidia_plugin(found) is not None):
             kind, problem = cdi_kind(self._settings.cdi, uuids)
             found[Way.NVIDIA_NRI] = found.get(Way.NVIDIA_NRI) or self._plugin or problem
-        return choose(found, pinned=pinned, runtime_class=name, cdi_kind=kind)
+        return self._dated(choose(found, pinned=pinned, runtime_class=name, cdi_kind=kind), node)
+
+    def _dated(self, ways: Ways, node: Obj) -> Ways:
+        if self._last is None:  # only at first: later our own memory is newer
+            self._last = published_inventory(node).ways or Ways()
+        # Before the runtime classes are read, there may be none for a moment.
+        if ways.chosen is not None:
+            is_same = ways.chosen is self._last.chosen and self._last.since
+            self._last = replace(ways, since=self._last.since if is_same else stamp(time.time()))
+            return self._last
+        return ways
 
     def _simple(self) -> dict[Way, str]:
         found = {}

@@ -1,5 +1,6 @@
 """`gpupool agent`: the agent of one node, as its DaemonSet runs it."""
 
+import asyncio
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -332,7 +333,9 @@ def command(
             log_to_stderr()
             await run_agent(told, _driver(simulated, driver), kube)
 
-        run_program(work, "gpupool-agent", kubeconfig=kubeconfig, context=context)
+        # It has little to do: uvloop would be faster, and take more memory.
+        loop = asyncio.new_event_loop
+        run_program(work, "gpupool-agent", loop, kubeconfig=kubeconfig, context=context)
     except (BadPolicy, BadSocketPath, LimiterError) as error:
         raise click.ClickException(str(error)) from error
     except DriverReplaced as error:

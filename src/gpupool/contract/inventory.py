@@ -41,6 +41,7 @@ class _Ways(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     runtime_class: str = ""
     cdi_kind: str = ""
     pinned: bool = False
+    since: str = ""
 
 
 class _Document(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -122,6 +123,7 @@ def _written(ways: Ways) -> _Ways:
         ways.runtime_class,
         ways.cdi_kind,
         ways.is_pinned,
+        ways.since,
     )
 
 
@@ -131,7 +133,15 @@ def _ways(ways: _Ways) -> Ways:
     if ways.chosen and _way(ways.chosen) is None:
         problem = f"this program does not know the way {ways.chosen}; upgrade it"
     known = tuple(way for text in ways.known if (way := _way(text)) is not None)
-    return Ways(_way(ways.chosen), problem, known, ways.runtime_class, ways.cdi_kind, ways.pinned)
+    return Ways(
+        _way(ways.chosen),
+        problem,
+        known,
+        ways.runtime_class,
+        ways.cdi_kind,
+        ways.pinned,
+        ways.since,
+    )
 
 
 def _way(text: str) -> Way | None:

@@ -1,6 +1,6 @@
 """Ways: how a card gets from a node into a container."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -39,6 +39,8 @@ class Ways:
     runtime_class: str = ""  # the class that brings cards on this node, if one does
     cdi_kind: str = ""  # the kind of CDI device that NVIDIA's plugin is told: nvidia.com/gpu
     is_pinned: bool = False  # a person has chosen, by an option or by a label of the node
+    # When `chosen` came into use, as an API server writes it; empty: not known.
+    since: str = field(default="", compare=False)
 
     @property
     def is_open(self) -> bool:

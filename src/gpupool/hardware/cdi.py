@@ -17,8 +17,6 @@ from typing import TypeVar
 
 import msgspec
 
-from gpupool.contract.yaml_document import read_document
-
 # A device of the later directory wins over one of the same name in the earlier one.
 DIRECTORIES = (Path("/etc/cdi"), Path("/var/run/cdi"))
 _DEVICES = Path("/dev")
@@ -95,6 +93,8 @@ def _once(things: tuple[_Thing, ...]) -> tuple[_Thing, ...]:
 
 def spec_of(text: str) -> Spec:
     """Raises BadSpec."""
+    from gpupool.contract.yaml_document import read_document  # many nodes have no such file
+
     document = read_document(text)
     if isinstance(document, tuple):
         raise BadSpec(document[0].line("the file"))

@@ -1,5 +1,6 @@
 """A container that was promised a card and has none ends, with words; nothing else does."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -55,6 +56,32 @@ def test_a_program_that_the_container_starts_is_not_checked(container: Container
     """It may have a /dev of its own, as sandboxes inside of containers make one."""
     preload = container.variables()["LD_PRELOAD"]
     done = say(container, f"/dev/no-card {WORDS}", preload)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "I run\n", "")
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_a_sandbox_with_a_pid_namespace_and_a_dev_of_its_own_is_not_checked(
+    container: Container, first_process: str, shell: str
+) -> None:
+    """Its first process looks like the container's, which has passed. bash passes on to programs
+    what it was given, not what the C library has."""
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"NO {shell}: its environment was not tried.")
+    extra = {"LD_PRELOAD": first_process, "GPUPOOL_CARD_CHECK": f"/dev/null {WORDS}"}
+    # `rest` is what remains of the variable: with it, the device is one that is not there.
+    script = "GPUPOOL_CARD_CHECK=${GPUPOOL_CARD_CHECK:+/dev/no-card} /bin/echo I run"
+    done = container.run(program, "-c", script, extra=extra)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "I run\n", "")
+
+
+def test_nobody_is_ended_in_a_dev_that_no_container_runtime_has_made(
+    container: Container, first_process: str
+) -> None:
+    """The container's first process may be static, and empties no variable."""
+    check = f"/dev/no-card {WORDS}"
+    extra = {"LD_PRELOAD": first_process, "GPUPOOL_CARD_CHECK": check, "BARE_DEV": "yes"}
+    done = container.run("/bin/echo", "I run", extra=extra)
     assert (done.returncode, done.stdout, done.stderr) == (0, "I run\n", "")
 
 
