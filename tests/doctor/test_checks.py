@@ -73,6 +73,13 @@ def pod(name: str = "p", phase: str = "Running", **spec: object) -> Obj:
     }
 
 
+def extender(*arguments: str) -> Obj:
+    made = pod("gpupool-extender-1")
+    made["metadata"]["labels"] = {"app.kubernetes.io/name": "gpupool-extender"}
+    made["spec"]["containers"] = [{"name": "extender", "args": ["--address=:1", *arguments]}]
+    return made
+
+
 def trial(created: datetime.datetime = NOW, *, is_wired: bool = True) -> Obj:
     env = [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {}}] if is_wired else []
     return {
@@ -264,3 +271,10 @@ def test_agents_that_have_just_started_are_one_line() -> None:
         starting.append(agent)
     evidence = replace(GOOD, nodes=nodes, pods=tuple(starting))
     assert "The agents of 9 nodes have just started" in said(evidence, Level.NOTE)
+
+
+def test_an_extender_that_answers_anybody_is_noted() -> None:
+    evidence = replace(GOOD, pods=(extender(),))
+    assert "a/gpupool-extender-1 answers whoever reaches" in said(evidence, Level.NOTE)
+    closed = replace(GOOD, pods=(extender("--client-ca=/etc/gpupool/callers/ca.crt"),))
+    assert said(closed, Level.NOTE) == ""

@@ -4,21 +4,27 @@ No kubelets: pods are bound and stay Pending, which is all that a scheduler is a
 """
 
 import asyncio
+import base64
 import contextlib
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
+from gpupool.callers import ServerTls, TlsFiles
 from gpupool.contract.extender_messages import ExtenderArgs
 from gpupool.core.gpu import CardHealth
 from gpupool.health import Address
 from gpupool.scheduler.elected import LEASE
 from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
-from gpupool.scheduler.kube_scheduler_config import kube_scheduler_config
+from gpupool.scheduler.kube_scheduler_config import NO_TLS, ExtenderTls, kube_scheduler_config
 from kubeclient.client import Kube
 from kubeclient.credentials import find_access
 from kubeclient.errors import AlreadyExists
@@ -64,16 +70,21 @@ async def client(plane: ControlPlane) -> AsyncIterator[Kube]:
 
 @contextlib.asynccontextmanager
 async def extended_kube_scheduler(
-    plane: ControlPlane, kube: Kube, folder: Path
+    plane: ControlPlane,
+    kube: Kube,
+    folder: Path,
+    tls: ServerTls | None = None,
+    shown: ExtenderTls = NO_TLS,
 ) -> AsyncIterator[Child]:
     """A real kube-scheduler that asks an extender in this process."""
     port = free_port()
     listening = asyncio.Event()
     candidacy = Candidacy(LEASE, "extender")
-    settings = ExtenderSettings(POLICY, Address("127.0.0.1", port), candidacy)
+    settings = ExtenderSettings(POLICY, Address("127.0.0.1", port), candidacy, tls)
     task = asyncio.create_task(run_extender(kube, settings, lambda _port: listening.set()))
     await listening.wait()
-    config = kube_scheduler_config(f"http://127.0.0.1:{port}", kubeconfig=str(plane.kubeconfig))
+    url = f"http{'s' if tls else ''}://127.0.0.1:{port}"
+    config = kube_scheduler_config(url, shown, kubeconfig=str(plane.kubeconfig))
     file = folder / "config.yaml"
     file.write_text(json.dumps({**config, "leaderElection": {"leaderElect": False}}))
     command = [str(build.ensure("kube-scheduler")), f"--config={file}", "--secure-port=0"]
@@ -122,6 +133,70 @@ async def test_kube_scheduler_fills_cards_through_the_extender(
         assert set(units_by_card(pods).values()) == {CARD_UNITS}
 
 
+def secret_files(folder: Path) -> dict[str, str]:
+    """The Secrets that the chart makes, as files."""
+    program = Path(sys.executable).with_name("helm")
+    command = [str(program), "template", "gpupool", "deploy/gpupool", "--set=mode=extender"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    files = {}
+    for each in yaml.safe_load_all(done.stdout):
+        if each and each["kind"] == "Secret":
+            for key, text in each["data"].items():
+                file = folder / f"{each['metadata']['name']}-{key}"
+                file.write_bytes(base64.b64decode(text))
+                files[file.name] = str(file)
+    return files
+
+
+def show(certificate: dict[str, str], folder: Path) -> tuple[str, str]:
+    """Puts a client certificate and its key where kube-scheduler finds them."""
+    for part in ("crt", "key"):
+        shutil.copy(certificate[f"gpupool-extender-client-tls.{part}"], folder / f"shown.{part}")
+    return str(folder / "shown.crt"), str(folder / "shown.key")
+
+
+def tls_of(files: dict[str, str]) -> ServerTls:
+    server = (files["gpupool-extender-tls.crt"], files["gpupool-extender-tls.key"])
+    return ServerTls(TlsFiles(*server, files["gpupool-extender-client-ca.crt"]))
+
+
+async def told(kube: Kube, name: str, words: str) -> None:
+    """Waits until an event of the pod says so."""
+    async with asyncio.timeout(60):
+        while not any(words in text for text in await messages(kube, name)):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+async def test_kube_scheduler_takes_a_certificate_that_the_extender_knows_from_its_file(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    """First it shows the certificate of another installation, and is refused."""
+    (tmp_path / "other").mkdir()
+    files, others = secret_files(tmp_path), secret_files(tmp_path / "other")
+    server = (files["gpupool-extender-tls.crt"], "gpupool-extender.default.svc")
+    shown = ExtenderTls(*server, *show(others, tmp_path))
+    async with client(plane) as kube:
+        await add_node(kube, "n", 1)
+        async with extended_kube_scheduler(plane, kube, tmp_path, tls_of(files), shown):
+            await add_pods(kube, waiting("a", HALF))
+            await told(kube, "a", "Post ")  # an error of the connection
+            show(files, tmp_path)
+            await add_pods(kube, waiting("b", HALF))
+            await bound(kube, 2, within_s=60)
+
+
+async def test_a_kube_scheduler_without_a_certificate_is_refused(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    files = secret_files(tmp_path)
+    shown = ExtenderTls(files["gpupool-extender-tls.crt"], "gpupool-extender.default.svc")
+    async with client(plane) as kube:
+        await add_node(kube, "n", 1)
+        async with extended_kube_scheduler(plane, kube, tmp_path, tls_of(files), shown):
+            await add_pods(kube, waiting("a", HALF))
+            await told(kube, "a", "code 401")
+
+
 async def test_a_pod_that_waits_is_bound_soon_after_a_release(
     plane: ControlPlane, tmp_path: Path
 ) -> None:
@@ -132,12 +207,7 @@ async def test_a_pod_that_waits_is_bound_soon_after_a_release(
             await add_pods(kube, waiting("a", HALF + 1), waiting("b", HALF + 1))
             await bound(kube, 2, within_s=60)
             await add_pods(kube, waiting("c", HALF))
-            async with asyncio.timeout(60):
-                while True:
-                    said = await messages(kube, "c")
-                    if any("Insufficient GPU Memory in one device" in text for text in said):
-                        break
-                    await asyncio.sleep(0.05)
+            await told(kube, "c", "Insufficient GPU Memory in one device")
             await kube.delete(PODS, "a", "default", options={"gracePeriodSeconds": 0})
             pods = await bound(kube, 2, within_s=30)
         assert {pod["metadata"]["name"] for pod in pods} == {"b", "c"}

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import aiohttp
 import pytest
 
 from gpupool.contract.names import ANNOTATION_FREED
+from gpupool.contract.pods import pod_request
 from gpupool.health import Address
 from gpupool.orders.shares import resize
 from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
+from gpupool.scheduler.preemption import withdraw_nomination
 from gpupool.scheduler.refused_pods import LEAST_SAMPLE
 from kubeclient.client import Kube
 from kubeclient.objects import Obj
@@ -304,6 +307,30 @@ async def test_a_pod_that_fits_only_outside_a_sample_is_nominated_there(tmp_path
             led = await kube.get(PODS, "p", "default")
             assert led["status"]["nominatedNodeName"] == "far"
             assert (await caller.filter(led, "far"))["NodeNames"] == ["far"]
+
+
+@pytest.mark.parametrize("written", ["far", "new", ""])
+async def test_a_nomination_that_somebody_else_wrote_is_not_taken_back(
+    tmp_path: Path, written: str
+) -> None:
+    """An autoscaler writes the node that it makes for the pod. `far`: as the extender wrote it."""
+    async with world(tmp_path) as kube:
+        pod = await waiting_pod(kube, "p", units=HALF)
+        path = PODS.path("default", "p", "status")
+        await kube.patch(path, {"status": {"nominatedNodeName": written or None}})
+        await withdraw_nomination(kube, pod_request(pod), "far")
+        left = (await kube.get(PODS, "p", "default"))["status"].get("nominatedNodeName", "")
+        assert left == ("" if written == "far" else written)
+
+
+async def test_a_nomination_of_a_new_pod_of_the_same_name_is_not_taken_back(tmp_path: Path) -> None:
+    async with world(tmp_path) as kube:
+        pod = await waiting_pod(kube, "p", units=HALF)
+        await kube.patch(
+            PODS.path("default", "p", "status"), {"status": {"nominatedNodeName": "far"}}
+        )
+        await withdraw_nomination(kube, replace(pod_request(pod), uid="another"), "far")
+        assert (await kube.get(PODS, "p", "default"))["status"]["nominatedNodeName"] == "far"
 
 
 async def test_inspect_shows_cards_and_pods(tmp_path: Path) -> None:

@@ -243,3 +243,35 @@ async def test_refusals_do_not_keep_the_place_of_a_lost_binding_for_ever() -> No
     verbs.now_s += 1
     await settled(verbs)
     assert verbs.state.ledger.assignment(verbs.uid("p")) is None
+
+
+def test_the_best_node_alone_is_the_first_of_all_that_fit() -> None:
+    verbs = Verbs()
+    for name in ("m", "o"):
+        verbs.api.set_node(name, ill=False)
+    verbs.tell()
+    verbs.extender.filter(verbs.offer("first", 1))
+    every = verbs.extender.filter(verbs.args("first", "m", "n", "o"))["NodeNames"]
+    alone = Extender(Kube(verbs.api), verbs.state, lambda: verbs.now_s, lambda: True, 1)
+    args = verbs.offer("p", 1)
+    answer = alone.filter(ExtenderArgs(args.pod, ("o", "n", "m"), None))
+    assert every == ["m", "n", "o"]
+    assert len(answer["NodeNames"]) == 1
+    assert answer["FailedNodes"] == answer["FailedAndUnresolvableNodes"] == {}
+    assert verbs.uid("p") in alone.reservations
+    # The reasons come where no node fits.
+    large = verbs.offer("large", 2 * UNITS)
+    assert alone.filter(large)["FailedNodes"] | alone.filter(large)["FailedAndUnresolvableNodes"]
+
+
+def test_pods_that_kube_scheduler_asks_about_count_in_the_mix_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    verbs = Verbs()
+    counted: list[str] = []
+    monkeypatch.setattr(verbs.state.packing, "count", lambda _, pod: counted.append(pod.name))
+    args = verbs.offer("p", 1)
+    for _ in range(2):
+        verbs.extender.filter(args)
+    verbs.extender.prioritize(args)
+    assert counted == ["p"]

@@ -2,7 +2,11 @@
 
 from typing import Any
 
-from gpupool.scheduler.kube_scheduler_config import MANAGED, kube_scheduler_config
+from gpupool.scheduler.kube_scheduler_config import (
+    MANAGED,
+    ExtenderTls,
+    kube_scheduler_config,
+)
 
 
 def extender_of(config: Any) -> Any:
@@ -21,7 +25,9 @@ def test_plain_http_needs_neither_an_authority_nor_a_kubeconfig() -> None:
 
 def test_https_names_the_authority_and_the_server() -> None:
     config = kube_scheduler_config(
-        "https://gpupool", ca_file="/ca.crt", server_name="gpupool.svc", kubeconfig="/kubeconfig"
+        "https://gpupool",
+        ExtenderTls(ca_file="/ca.crt", server_name="gpupool.svc"),
+        kubeconfig="/kubeconfig",
     )
     extender = extender_of(config)
     assert extender["enableHTTPS"] is True
@@ -30,8 +36,14 @@ def test_https_names_the_authority_and_the_server() -> None:
 
 
 def test_only_what_is_given_stands_in_the_tls_configuration() -> None:
-    config = kube_scheduler_config("https://gpupool", ca_file="/ca.crt")
+    config = kube_scheduler_config("https://gpupool", ExtenderTls(ca_file="/ca.crt"))
     assert extender_of(config)["tlsConfig"] == {"caFile": "/ca.crt"}
+
+
+def test_kube_scheduler_shows_a_certificate_of_its_own() -> None:
+    tls = ExtenderTls(ca_file="/ca.crt", cert_file="/client.crt", key_file="/client.key")
+    shown = extender_of(kube_scheduler_config("https://gpupool", tls))["tlsConfig"]
+    assert shown == {"caFile": "/ca.crt", "certFile": "/client.crt", "keyFile": "/client.key"}
 
 
 def test_pods_with_gpus_wait_while_the_extender_is_away() -> None:

@@ -10,8 +10,7 @@ from gpupool.cli.programs import run_program
 from gpupool.cli.scheduler import address, candidacy, policy_named
 
 if TYPE_CHECKING:
-    import ssl
-
+    from gpupool.callers import ServerTls
     from gpupool.health import Address
     from kubeclient.client import Kube
 
@@ -37,6 +36,14 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
     help="Server certificate, as PEM.",
 )
 @click.option("--tls-key", default="", metavar="FILE", shell_complete=files, help="Its key.")
+@click.option(
+    "--client-ca",
+    default="",
+    metavar="FILE",
+    shell_complete=files,
+    help="Answer kube-scheduler only with a client certificate of this authority, as PEM.  "
+    "[default: answer anybody]",
+)
 @click.option(
     "--most-nodes",
     type=click.IntRange(min=0),
@@ -64,6 +71,7 @@ def _run(
     listen: "Address",
     tls_cert: str,
     tls_key: str,
+    client_ca: str,
     most_nodes: int,
     policy: str,
     **where: str,
@@ -75,7 +83,7 @@ def _run(
         policy_named(policy),
         listen,
         candidacy("extender", goes_first=True),
-        _tls(listen, tls_cert, tls_key),
+        _tls(listen, tls_cert, tls_key, client_ca),
         most_nodes,
     )
 
@@ -86,9 +94,14 @@ def _run(
     run_program(work, "gpupool-extender", **where)
 
 
-def _tls(listen: "Address", certificate: str, key: str) -> "ssl.SSLContext | None":
-    import ssl
+def _tls(listen: "Address", certificate: str, key: str, client_ca: str) -> "ServerTls | None":
+    from gpupool.callers import BadTls, ServerTls, TlsFiles
 
+    if not certificate and client_ca:
+        raise click.UsageError(
+            f"--client-ca {client_ca} needs --tls-cert and --tls-key: callers show certificates "
+            "over HTTPS only."
+        )
     if not certificate and listen.host in _LOOPBACK:
         return None
     if not certificate:
@@ -96,14 +109,7 @@ def _tls(listen: "Address", certificate: str, key: str) -> "ssl.SSLContext | Non
             f"--tls-cert and --tls-key are required: --address {listen.host} is not of the "
             "loopback interface, which needs none."
         )
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        context.load_cert_chain(certificate, key or None)
-    except OSError as error:  # ssl.SSLError is an OSError: a bad certificate is reported here, too
-        from kubeclient.access import tls_words
-
-        raise click.ClickException(
-            f"--tls-cert {certificate} and --tls-key {key or certificate} cannot be used: wanted a "
-            f"certificate and its key as PEM, found: {tls_words(error)}."
-        ) from error
-    return context
+        return ServerTls(TlsFiles(certificate, key, client_ca))
+    except BadTls as error:
+        raise click.ClickException(str(error)) from error

@@ -19,21 +19,39 @@ from kubeclient.client import Kube
 from kubeclient.redaction import redact
 
 Answer = TypeVar("Answer")
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 # Attributes that every log record has. Whatever else a record has was given as `extra`.
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-def run_program(work: Callable[[Kube], Coroutine[Any, Any, None]], name: str, **where: str) -> None:
+def event_loop() -> asyncio.AbstractEventLoop:
+    import uvloop
+
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def run_program(
+    work: Callable[[Kube], Coroutine[Any, Any, None]],
+    name: str,
+    loop: LoopFactory = event_loop,
+    /,
+    **where: str,
+) -> None:
     """Runs until `work` ends, or SIGTERM or SIGINT comes. `name` is the user agent."""
 
     async def with_kube(kube: Kube, _access: Access) -> None:
         await work(kube)
 
-    run_with_access(with_kube, name, **where)
+    run_with_access(with_kube, name, loop, **where)
 
 
 def run_with_access(
-    work: Callable[[Kube, Access], Coroutine[Any, Any, None]], name: str, **where: str
+    work: Callable[[Kube, Access], Coroutine[Any, Any, None]],
+    name: str,
+    loop: LoopFactory = event_loop,
+    /,
+    **where: str,
 ) -> None:
     """As `run_program`, for work that makes further clients itself."""
     url = ""
@@ -54,7 +72,7 @@ def run_with_access(
     # thresholds the garbage collector would scan the long-lived ones again and again.
     gc.set_threshold(50_000, 20, 100)
     try:
-        with asyncio.Runner(loop_factory=event_loop) as runner:
+        with asyncio.Runner(loop_factory=loop) as runner:
             runner.run(main())
     except asyncio.CancelledError:
         return
@@ -75,13 +93,6 @@ def _first(error: BaseException, *kinds: type[Exception]) -> Exception | None:
         found = (_first(each, *kinds) for each in error.exceptions)
         return next((each for each in found if each is not None), None)
     return error if isinstance(error, kinds) else None
-
-
-def event_loop() -> asyncio.AbstractEventLoop:
-    import uvloop
-
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
 
 
 def ask_cluster(

@@ -149,13 +149,31 @@ def _url(_: click.Context, __: click.Parameter, text: str) -> str:
     help="Where kube-scheduler reaches `gpupool extender`.",
 )
 @click.option(
-    "--ca-file", default="", help="CA of its certificate; a path that kube-scheduler sees."
+    "--ca-file",
+    default="",
+    metavar="FILE",
+    help="CA of its certificate; a path that kube-scheduler sees, as the other two. Without it "
+    "kube-scheduler trusts whoever answers.",
 )
 @click.option(
     "--server-name", default="", help="Name in its certificate.  [default: the host of the URL]"
 )
+@click.option(
+    "--client-cert",
+    default="",
+    metavar="FILE",
+    help="Certificate that kube-scheduler shows it (`gpupool extender --client-ca`).",
+)
+@click.option("--client-key", default="", metavar="FILE", help="Its key.")
 @click.option("--client-kubeconfig", default="", help="kube-scheduler's own kubeconfig.")
-def config(url: str, ca_file: str, server_name: str, client_kubeconfig: str) -> None:
+def config(
+    url: str,
+    ca_file: str,
+    server_name: str,
+    client_cert: str,
+    client_key: str,
+    client_kubeconfig: str,
+) -> None:
     """Print the configuration with which kube-scheduler asks `gpupool extender`.
 
     \b
@@ -163,10 +181,19 @@ def config(url: str, ca_file: str, server_name: str, client_kubeconfig: str) -> 
       gpupool scheduler config > kube-scheduler.yaml
       gpupool scheduler config --url https://10.0.0.7:32766 --ca-file ca.crt
     """
-    from gpupool.scheduler.kube_scheduler_config import kube_scheduler_config
+    from gpupool.scheduler.kube_scheduler_config import NO_TLS, ExtenderTls, kube_scheduler_config
     from kubeclient.yaml_writing import dump_yaml
 
-    made = kube_scheduler_config(
-        url, ca_file=ca_file, server_name=server_name, kubeconfig=client_kubeconfig
-    )
+    if bool(client_cert) != bool(client_key):
+        raise click.UsageError(
+            "--client-cert and --client-key are wanted both or neither: kube-scheduler refuses to "
+            "start with one of them."
+        )
+    tls = ExtenderTls(ca_file, server_name, client_cert, client_key)
+    if tls != NO_TLS and not url.startswith("https://"):
+        raise click.UsageError(
+            f"--ca-file, --server-name, --client-cert and --client-key need a --url with https://, "
+            f'found "{url}".'
+        )
+    made = kube_scheduler_config(url, tls, kubeconfig=client_kubeconfig)
     click.echo(dump_yaml(made), nl=False)

@@ -1,4 +1,5 @@
 """Checks an installation, and says what is wrong and how to repair it.
 
-`look.py` asks the API server; `checks.py` judges what it found, and is pure.
+`look.py` asks the API server; `checks.py`, and the `..._checks.py` beside it, judge what it found
+and are pure. `canary_run.py` starts pods, and `canary.py` judges what they saw.
 """

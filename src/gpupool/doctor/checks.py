@@ -29,6 +29,7 @@ _SOON = datetime.timedelta(days=14)
 _PATIENCE_S = 60.0  # a pod that has no condition after this time is seen by no scheduler
 _ENDED = ("Succeeded", "Failed")
 _OTHER_PLUGIN = "nvidia-device-plugin"
+_EXTENDER, _PROGRAM = "gpupool-extender", "app.kubernetes.io/name"
 _PART_OF, _VERSION = "app.kubernetes.io/part-of", "app.kubernetes.io/version"  # labels of the chart
 
 
@@ -161,6 +162,20 @@ def scheduler(evidence: Evidence) -> Iterator[Finding]:
     elif not leads:
         what = f"No scheduler and no extender of gpupool holds the Lease {SCHEDULER_LEASE}."
         yield note("scheduler", what, f"See that the pods of {SCHEDULER_NAME} run.")
+
+
+def extender_callers(evidence: Evidence) -> Iterator[Finding]:
+    for pod in evidence.pods:
+        if _labels(pod).get(_PROGRAM) == _EXTENDER and _lives(pod):
+            said = [text for each in pod["spec"]["containers"] for text in each.get("args") or ()]
+            if not any(text.startswith("--client-ca") for text in said):
+                what = (
+                    f"{_name(pod)} answers whoever reaches its port, also who wants to bind pods."
+                )
+                mend = (
+                    "Let kube-scheduler show a certificate, then: extender.knownCallersOnly=true."
+                )
+                yield note("extender", what, mend)
 
 
 def _server_now(evidence: Evidence) -> datetime.datetime:
@@ -307,6 +322,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
     webhook,
     certificate,
     scheduler,
+    extender_callers,
     clock,
     cards,
     mixed_ways,

@@ -50,6 +50,7 @@ _NOT_SURE = "another may decide about GPUs by now; ask again"
 class _Offered(NamedTuple):
     request: PodRequest
     metadata: Obj  # the fields that a Binding needs
+    generation: int  # as in ParsedRequests; 0 also if the request leaves out parts of the spec
 
 
 class Extender:
@@ -78,8 +79,13 @@ class Extender:
     def filter(self, args: ExtenderArgs) -> Obj:
         pod = self._offer(args.pod).request
         self.refused.offered(pod.uid, args.names, _nominated(args.pod))
-        found = self._candidates(pod, args.names)
         is_judged_later = _is_judged_later(args.pod)
+        if self._most_nodes == 1 and not is_judged_later:
+            best = self._best(pod, args.names)
+            if best:
+                self.refused.fits(pod.uid)
+                return messages.filter_result(args, (best,), {}, {})
+        found = self._candidates(pod, args.names)
         if found:
             self.refused.fits(pod.uid)
         elif self.refused.is_too_often(pod.uid, args.names):
@@ -103,6 +109,20 @@ class Extender:
             self._reserve(pod, found)
         return messages.priorities(args.names, found.scores(messages.MAX_SCORE))
 
+    def _best(self, pod: PodRequest, names: Sequence[str]) -> str:
+        """The best node, reserved. Empty: there is none, or the long way has to find it.
+
+        Why others do not fit is not asked: kube-scheduler reads reasons if it gets no node.
+        """
+        if self.state.ledger.assignment(pod.uid) is not None:
+            return ""
+        self._end_reservations(pod.uid)
+        best = decide_on(self.state.cluster, pod, self.state.policy, names)
+        if not isinstance(best, Placement):
+            return ""
+        self.reservations.make(pod, best.node, best.allocation, self._clock())
+        return best.node
+
     def _reserve(self, pod: PodRequest, found: Candidates) -> None:
         if self.state.ledger.assignment(pod.uid) is not None:
             return  # a reservation would hold the pod's share twice
@@ -117,14 +137,17 @@ class Extender:
             where = cluster.indexes(names)
             (there,) = cluster.indexes((kept.node,))
             return Candidates(names, where, where[(where == there) & (where >= 0)])
-        self.reservations.expire(self._clock())
-        # kube-scheduler may ask about a pod again: its own reservation must not be in its way.
-        self.reservations.end(pod.uid)
+        self._end_reservations(pod.uid)
         found = candidates(cluster, pod, policy, names)
         if found:
             return found
         with self.reservations.ignored():
             return candidates(cluster, pod, policy, names)
+
+    def _end_reservations(self, uid: str) -> None:
+        self.reservations.expire(self._clock())
+        # kube-scheduler may ask about a pod again: its own reservation must not be in its way.
+        self.reservations.end(uid)
 
     def _offer(self, pod: Obj) -> _Offered:
         """Remember the pod until it is bound: bind gets only name and uid. Raises BadMessage."""
@@ -135,7 +158,10 @@ class Extender:
         if known is not None and known.metadata["resourceVersion"] == version:
             return known
         named = {key: metadata.get(key) or "" for key in ("name", "namespace")}
-        offered = _Offered(_request(pod), {**named, "uid": uid, "resourceVersion": version})
+        offered = _offered(pod, {**named, "uid": uid, "resourceVersion": version})
+        # Once for each pod, as with those that wait for the scheduler beside the extender.
+        if known is None and uid not in self.refused:
+            self.state.packing.count(self.state.cluster, offered.request)
         while len(self._offered) >= _MOST_OFFERED:
             del self._offered[next(iter(self._offered))]
         self._offered[uid] = offered
@@ -158,7 +184,7 @@ class Extender:
                 return f"pod {args.namespace}/{args.name} is another one by now"
             if pod["spec"].get("nodeName") == args.node:  # a repeated request
                 return ""
-            return await self._bind(_Offered(_request(pod), pod["metadata"]), args.node)
+            return await self._bind(_offered(pod, pod["metadata"]), args.node)
         except KubeError as error:
             return f"pod {args.namespace}/{args.name} cannot be read or bound: {error}"
 
@@ -194,6 +220,7 @@ class Extender:
                 raise NotSent(_NOT_SURE)
             ledger.asked(uid, self._clock())
             self._asked.add(uid)
+            self.state.parsed.keep(pod.generation, pod.request)
             await self._kube.bind({"metadata": pod.metadata}, assignment.node, annotations)
         # The assignment stays held: the conflict may be with our own Binding (`is_certain`).
         except Conflict:
@@ -308,11 +335,21 @@ def _is_judged_later(pod: Obj) -> bool:
     )
 
 
+def _offered(pod: Obj, metadata: Obj) -> _Offered:
+    """Raises BadMessage."""
+    request = _request(pod)
+    generation = pod["metadata"].get("generation")
+    is_whole = not request.unsupported and isinstance(generation, int)
+    return _Offered(request, metadata, generation if is_whole else 0)
+
+
 def _request(pod: Obj) -> PodRequest:
     """Without "unsupported" fields of the spec: kube-scheduler handles those. Raises BadMessage."""
     try:
         request = pod_request(pod)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadMessage(f"the pod cannot be read: {error!r}") from error
+    if not request.unsupported:
+        return request
     ours = tuple(words for words in request.unsupported if not words.startswith("spec."))
     return replace(request, unsupported=ours)

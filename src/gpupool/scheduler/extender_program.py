@@ -9,17 +9,17 @@ kube-scheduler to the leader.
 import asyncio
 import contextlib
 import logging
-import ssl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gpupool.callers import ServerTls
 from gpupool.contract.names import ANNOTATION_FREED
 from gpupool.health import Address, serving
 from gpupool.scheduler.elected import Elected
 from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.extender_server import NotLeading, application
-from gpupool.scheduler.preemption import write_nomination
+from gpupool.scheduler.preemption import withdraw_nomination, write_nomination
 from gpupool.scheduler.refused_pods import Lead
 from gpupool.scheduler.reservations import LONGEST_S
 from gpupool.scheduler.run import Scheduler
@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 _PAUSE_S = 0.1  # before pods that were refused are looked at again
 _LOOK_S = 10.0  # between two checks of the Bindings without an answer
+# Without a client certificate. Metrics need a token.
+_FOR_ANYBODY = frozenset({"/healthz", "/livez", "/readyz", "/metrics", "/version"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class ExtenderSettings:
     policy: str  # by its name in POLICIES
     address: Address
     candidacy: Candidacy
-    tls: ssl.SSLContext | None = None  # None: plain HTTP, for the same machine only
+    tls: ServerTls | None = None  # None: plain HTTP, for the same machine only
     most_nodes: int = 1  # that filter returns; 0: all that fit
 
 
@@ -111,14 +113,15 @@ class _Service:
     async def _lead(self, leads: Sequence[Lead]) -> None:
         """Nodes are touched last: kube-scheduler then knows which of them to try first."""
         for lead in leads:
-            if lead.is_nominated or not lead.node:
+            if lead.is_nominated:
                 await self._nominate(lead)
-        for node in dict.fromkeys(lead.node for lead in leads if lead.node):
+        for node in dict.fromkeys(lead.node for lead in leads if not lead.is_over):
             await self._touch(node)
 
     async def _nominate(self, lead: Lead) -> None:
+        write = withdraw_nomination if lead.is_over else write_nomination
         try:
-            await write_nomination(self._kube, lead.pod, lead.node or None)
+            await write(self._kube, lead.pod, lead.node)
         except (NotFound, Conflict):
             pass  # the pod has gone
         except KubeError as error:
@@ -145,10 +148,15 @@ async def run_extender(
     service = _Service(kube, settings)
     async with contextlib.AsyncExitStack() as stack:
         app = application(service.answering, service.metrics_text)
-        if settings.tls is not None:  # on a network; kube-scheduler's own questions need no token
+        if settings.tls is not None:  # on a network; kube-scheduler shows no token
             from gpupool.scrapers import Reviewer, guard  # certificates cost some MiB of memory
 
             app.middlewares.append(guard(Reviewer(kube), lambda path: path != "/metrics"))
-        address = await stack.enter_async_context(serving(app, settings.address, settings.tls))
+            if settings.tls.knows_callers:
+                app.middlewares.append(settings.tls.guard(_FOR_ANYBODY.__contains__))
+            else:
+                log.warning("answers whoever reaches it: no --client-ca")
+        context = None if settings.tls is None else settings.tls.context
+        address = await stack.enter_async_context(serving(app, settings.address, context))
         ready(address.port)
         await service.run()

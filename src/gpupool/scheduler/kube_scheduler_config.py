@@ -1,5 +1,7 @@
 """The KubeSchedulerConfiguration that makes kube-scheduler call our extender."""
 
+from dataclasses import dataclass
+
 from gpupool.contract.names import RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT
 from kubeclient.objects import Obj
 
@@ -8,14 +10,21 @@ VERBS = ("filter", "prioritize", "preempt", "bind")
 MANAGED = (RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT, RESOURCE_GPU)
 
 
-def kube_scheduler_config(
-    url: str, *, ca_file: str = "", server_name: str = "", kubeconfig: str = ""
-) -> Obj:
-    """`url` without the path.
+@dataclass(frozen=True, slots=True)
+class ExtenderTls:
+    """Of kube-scheduler's questions, as paths that kube-scheduler sees."""
 
-    Without `ca_file` the CAs of the system are trusted. `server_name` is the name in the
-    certificate, where that is not the host of the URL.
-    """
+    ca_file: str = ""  # empty: kube-scheduler trusts whoever answers
+    server_name: str = ""  # in the certificate, where that is not the host of the URL
+    cert_file: str = ""  # kube-scheduler shows this certificate
+    key_file: str = ""
+
+
+NO_TLS = ExtenderTls()
+
+
+def kube_scheduler_config(url: str, tls: ExtenderTls = NO_TLS, *, kubeconfig: str = "") -> Obj:
+    """`url` without the path."""
     extender: Obj = {
         "urlPrefix": f"{url.rstrip('/')}/gpushare-scheduler",
         **{f"{verb}Verb": verb for verb in VERBS},
@@ -29,9 +38,14 @@ def kube_scheduler_config(
         "ignorable": False,
         "managedResources": [{"name": name, "ignoredByScheduler": False} for name in MANAGED],
     }
-    tls = {"caFile": ca_file, "serverName": server_name}
-    if ca_file or server_name:
-        extender["tlsConfig"] = {key: value for key, value in tls.items() if value}
+    given = {
+        "caFile": tls.ca_file,
+        "serverName": tls.server_name,
+        "certFile": tls.cert_file,
+        "keyFile": tls.key_file,
+    }
+    if any(given.values()):
+        extender["tlsConfig"] = {key: value for key, value in given.items() if value}
     config: Obj = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

@@ -133,7 +133,7 @@ ENVIRONMENT = (
     bad(
         1,
         "gpu list --kubeconfig server-unknown",
-        "wanted a proxy like http://HOST:PORT in HTTPS_PROXY",
+        "wanted a proxy like http://HOST:PORT",
         'found "nonsense"',
         HTTPS_PROXY="nonsense",
     ),

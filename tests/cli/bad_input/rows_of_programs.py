@@ -31,11 +31,16 @@ PROGRAMS = (
     bad(1, "scheduler --kubeconfig nowhere", "There is no kubeconfig at nowhere"),
     bad(2, "scheduler config --url ftp://a", "--url", "wanted http://HOST:PORT", '"ftp://a"'),
     bad(2, "scheduler config --url ''", "--url", "wanted http://HOST:PORT", 'found ""'),
+    bad(2, "scheduler config --client-cert a", "--client-cert and --client-key", "both or neither"),
+    bad(
+        2, "scheduler config --ca-file a", "--ca-file", "https://", 'found "http://127.0.0.1:32766'
+    ),
     bad(2, "extender --policy nope", "--policy", 'no policy "nope"; there are residue'),
     bad(2, "extender --address :1", "--tls-cert and --tls-key are required", "0.0.0.0"),
     bad(1, "extender --tls-cert nowhere", "--tls-cert nowhere", "as PEM", "No such file"),
     bad(1, "extender --tls-cert dir", "--tls-cert dir", "as PEM", "Is a directory"),
     bad(1, "extender --tls-cert file", "--tls-cert file", "as PEM", "found: something else"),
+    bad(2, "extender --client-ca file", "--client-ca file needs --tls-cert", "over HTTPS only"),
     bad(2, "admission --address [::1", "--address", "wanted HOST:PORT", 'found "[::1"'),
     bad(1, "admission --kubeconfig nowhere", "There is no kubeconfig at nowhere"),
 )
