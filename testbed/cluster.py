@@ -17,9 +17,10 @@ from pathlib import Path
 from types import TracebackType
 
 from testbed import build, debian, images
-from testbed.container_runtime import ContainerRuntime
+from testbed.containerd_runtime import Containerd
 from testbed.controlplane import ControlPlane
 from testbed.node import Node
+from testbed.node_runtime import NodeRuntime
 
 CANNOT = 77  # an exit code that no broken program has
 _LOCK = "\0gpupool-testbed"  # a name in the machine's network, not a file
@@ -78,7 +79,7 @@ class Kubernetes:
         scheduler: bool = True,
         flags: Mapping[str, Sequence[str]] | None = None,
         images: Callable[[Path], None] | None = None,
-        runtimes: Sequence[ContainerRuntime] = (),
+        runtimes: Sequence[NodeRuntime] = (),
     ) -> None:
         """`images` writes the archive of all that pods may use; without it, busybox alone.
         `runtimes`: of the first nodes; the others have containerd 1.7 without NVIDIA's runtime."""
@@ -94,7 +95,7 @@ class Kubernetes:
         self._names = names
         self._labels = labels
         self._images = images or write_small_images
-        self._runtimes = (*runtimes, *[ContainerRuntime()] * (nodes - len(runtimes)))
+        self._runtimes = (*runtimes, *[Containerd()] * (nodes - len(runtimes)))
         self.nodes: list[Node] = []
 
     def __enter__(self) -> Kubernetes:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from kubeclient.objects import Obj
 from testbed.cluster import Kubernetes
-from testbed.container_runtime import NVIDIA, ContainerRuntime
+from testbed.containerd_runtime import NVIDIA, Containerd
 from testbed.images import BUSYBOX
 from testbed.installation import (
     MOUNTS,
@@ -37,20 +37,20 @@ _BROKEN = "/broken"  # a file that makes the pod of NVIDIA's plugin not ready
 
 class Place(NamedTuple):
     way: str
-    runtime: ContainerRuntime
+    runtime: Containerd
 
 
 NODES = {
-    "127.0.0.2": Place(RUNTIME, ContainerRuntime(runs_nvidia=True)),
-    "127.0.0.3": Place(RUNTIME_CLASS, ContainerRuntime(is_v2=True, has_nvidia=True)),
-    "127.0.0.4": Place(NVIDIA_NRI, ContainerRuntime(is_v2=True)),
-    "127.0.0.5": Place(NRI, ContainerRuntime(is_v2=True)),
-    "127.0.0.6": Place(NRI, ContainerRuntime()),
-    "127.0.0.7": Place(MOUNTS, ContainerRuntime()),
+    "127.0.0.2": Place(RUNTIME, Containerd(runs_nvidia=True)),
+    "127.0.0.3": Place(RUNTIME_CLASS, Containerd(is_v2=True, has_nvidia=True)),
+    "127.0.0.4": Place(NVIDIA_NRI, Containerd(is_v2=True)),
+    "127.0.0.5": Place(NRI, Containerd(is_v2=True)),
+    "127.0.0.6": Place(NRI, Containerd()),
+    "127.0.0.7": Place(MOUNTS, Containerd()),
 }
 
 
-def runtimes() -> list[ContainerRuntime]:
+def runtimes() -> list[Containerd]:
     return [place.runtime for place in NODES.values()]
 
 

@@ -52,6 +52,14 @@ def write_archive(target: Path, layers: Mapping[str, bytes], images: Iterable[Im
         add_file(archive, "manifest.json", json.dumps(manifest).encode())
 
 
+def names_in(archive: Path) -> list[str]:
+    """Of all images in it, as the kubelet asks for them."""
+    with tarfile.open(archive) as opened:
+        manifest = opened.extractfile("manifest.json")
+        assert manifest is not None, archive
+        return [name for image in json.load(manifest) for name in image["RepoTags"]]
+
+
 def _config(image: Image, digests: Sequence[str]) -> bytes:
     environment = [f"{name}={value}" for name, value in image.environment.items()]
     return json.dumps(

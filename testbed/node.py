@@ -1,4 +1,4 @@
-"""A real node: containerd and a kubelet in namespaces of their own, on an address of the loopback.
+"""A real node: container runtime and kubelet in namespaces of their own, on a loopback address.
 
 The kubelet's directories are fixed (/var/lib/kubelet), and it writes settings of the whole machine
 (/proc/sys). So both run behind overlays on /var, /run and /usr and with stand-ins for those
@@ -23,7 +23,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from testbed import build, debian, nvidia_runtime, unified_leaves
-from testbed.container_runtime import ContainerRuntime
+from testbed.containerd_runtime import Containerd
+from testbed.node_runtime import NodeRuntime
 from testbed.processes import Child, wait_until
 
 _START_SECONDS = 60.0
@@ -52,11 +53,11 @@ class Node:
         name: str,
         folder: Path,
         labels: Mapping[str, str] | None = None,
-        runtime: ContainerRuntime | None = None,
+        runtime: NodeRuntime | None = None,
     ) -> None:
         self.name = name
         self.folder = folder
-        self.runtime = runtime or ContainerRuntime()
+        self.runtime = runtime or Containerd()
         self.labels = dict(labels or {})
         self._cgroup = f"gpupool-{os.getpid()}-{name.replace('.', '-')}"
         self._child: Child | None = None
@@ -71,7 +72,7 @@ class Node:
 
     @property
     def nri(self) -> Path:
-        """Containerd's socket for plugins."""
+        """The runtime's socket for plugins."""
         return self.folder / "nri.sock"
 
     @property
@@ -92,7 +93,7 @@ class Node:
 
     def start(self, kubeconfig: str, ca_file: Path, images: Path) -> None:
         """`images` is an archive of all the images that its pods may use."""
-        # containerd's folder first: that of the kubelet may have another containerd.
+        # The runtime's folder first: that of the kubelet may have another containerd.
         programs = {**self.runtime.programs(), "kubelet": build.ensure("kubelet")}
         for part in ("kubelet", "driver", "sys", "cni", "cdi"):
             (self.folder / part).mkdir(parents=True)
@@ -139,7 +140,7 @@ class Node:
         if self.runtime.has_leaves:
             runc = unified_leaves.install(self.folder, runc)
         nvidia = nvidia_runtime.install(self.folder, runc, self.cdi / "nvidia.json")
-        (self.folder / "containerd.toml").write_text(self.runtime.config(self.folder, runc, nvidia))
+        self.runtime.write(self.folder, runc, nvidia)
         for name in ("nullnet", "loopback"):
             plugin = self.folder / "cni" / name
             plugin.write_text(_NULLNET.replace("BUSYBOX", str(debian.ensure("busybox"))))
@@ -160,7 +161,7 @@ class Node:
                 "x509": {"clientCAFile": str(ca_file)},
             },
             "authorization": {"mode": "Webhook"},
-            "containerRuntimeEndpoint": f"unix://{self.folder}/containerd.sock",
+            "containerRuntimeEndpoint": f"unix://{self.runtime.socket(self.folder)}",
             "failCgroupV1": False,
             "failSwapOn": False,
             "cgroupDriver": "cgroupfs",
@@ -180,7 +181,6 @@ class Node:
 
 def _script(node: Node, programs: Mapping[str, Path], images: Path) -> str:
     folder = node.folder
-    socket = f"{folder}/containerd.sock"
     labels = ",".join(f"{key}={value}" for key, value in sorted(node.labels.items()))
     stand_ins = "\n".join(
         f"cp /proc/sys/{name} {folder}/sys/{name.replace('/', '.')} && "
@@ -199,9 +199,7 @@ mount --bind {folder}/driver {DRIVER}
 mount --make-shared /var/lib/kubelet
 {stand_ins}
 export PATH={":".join(dict.fromkeys(str(each.parent) for each in programs.values()))}:$PATH
-containerd -c {folder}/containerd.toml > {folder}/containerd.log 2>&1 &
-until ctr -a {socket} version > /dev/null 2>&1; do sleep 0.05; done
-ctr -a {socket} -n k8s.io images import {images} > {folder}/import.log 2>&1
+{node.runtime.script(folder, images)}
 while true; do
   kubelet --config={folder}/kubelet.json --kubeconfig={folder}/kubeconfig \\
     --node-labels={labels} --hostname-override={node.name} >> {folder}/kubelet.log 2>&1 || true

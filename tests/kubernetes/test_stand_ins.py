@@ -13,12 +13,12 @@ from gpupool.hardware.simdriver import NodeFiles, create_node, read_cards
 from kubeclient.nri import messages as nri
 from kubeclient.nri.plugin import Refused
 from testbed import nvidia_runtime, unified_leaves
-from testbed.container_runtime import ContainerRuntime
+from testbed.containerd_runtime import Containerd
 from testbed.nvidia_ctk import DRIVER, KIND, generate
 from testbed.nvidia_nri import Injector
 from testbed.story import V100
 
-BOTH = [ContainerRuntime(), ContainerRuntime(is_v2=True)]
+BOTH = [Containerd(), Containerd(is_v2=True)]
 
 
 @pytest.fixture
@@ -105,10 +105,10 @@ async def test_the_plugin_brings_the_cards_of_the_annotation(driver: NodeFiles, 
 
 @pytest.mark.parametrize("runtime", BOTH, ids=["1.7", "2"])
 def test_nvidias_runtime_is_known_only_where_it_should_be(
-    runtime: ContainerRuntime, tmp_path: Path
+    runtime: Containerd, tmp_path: Path
 ) -> None:
     for is_known, is_default in ((False, False), (True, False), (True, True)):
-        chosen = ContainerRuntime(runtime.is_v2, has_nvidia=is_known, runs_nvidia=is_default)
+        chosen = Containerd(runtime.is_v2, has_nvidia=is_known, runs_nvidia=is_default)
         text = chosen.config(tmp_path, Path("/runc"), Path("/nvidia"))
         plugins = tomllib.loads(text)["plugins"]
         names = ("io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime")

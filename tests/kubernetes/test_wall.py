@@ -20,7 +20,7 @@ from gpupool.hardware.simdriver_state import opened
 from kubeclient.objects import Obj
 from testbed.build import BuildError
 from testbed.cluster import Kubernetes
-from testbed.container_runtime import ContainerRuntime
+from testbed.containerd_runtime import Containerd
 from testbed.gpu_images import write_gpu_images
 from testbed.installation import NRI, Installation
 from testbed.story import V100
@@ -60,7 +60,7 @@ signal.pause()
 @pytest.fixture(scope="module")
 def kubernetes(able: None) -> Iterator[Kubernetes]:
     try:
-        leaves = [ContainerRuntime(has_leaves=True)]
+        leaves = [Containerd(has_leaves=True)]
         with Kubernetes(nodes=1, runtimes=leaves, images=write_gpu_images) as running:
             yield running
     except BuildError as error:

@@ -1,4 +1,4 @@
-"""The container runtime of a node: containerd 1.7 or 2, and how it brings cards into containers.
+"""containerd 1.7 or 2 as the container runtime of a node, and how it brings cards into containers.
 
 On a node that a GPU Operator of today has set up, containerd knows NVIDIA's runtime by a name that
 a runtime class refers to, and runs everything else by runc. On an older one, NVIDIA's runtime is
@@ -18,19 +18,31 @@ NVIDIA = "nvidia"  # the name of the handler
 
 
 @dataclass(frozen=True)
-class ContainerRuntime:
+class Containerd:
     is_v2: bool = False
     has_nvidia: bool = False  # knows NVIDIA's runtime by name
     runs_nvidia: bool = False  # and runs everything by it
     has_leaves: bool = False  # containers have cgroups v2 (`unified_leaves.py`)
 
     def programs(self) -> dict[str, Path]:
-        """Built first where they are missing. Raises BuildError."""
         folder = "containerd2/" if self.is_v2 else ""
         return {name: build.ensure(f"{folder}{name}") for name in _PROGRAMS}
 
+    def socket(self, folder: Path) -> Path:
+        return folder / "containerd.sock"
+
+    def write(self, folder: Path, runc: Path, nvidia: Path) -> None:
+        (folder / "containerd.toml").write_text(self.config(folder, runc, nvidia))
+
+    def script(self, folder: Path, images: Path) -> str:
+        socket = self.socket(folder)
+        return f"""\
+containerd -c {folder}/containerd.toml > {folder}/containerd.log 2>&1 &
+until ctr -a {socket} version > /dev/null 2>&1; do sleep 0.05; done
+ctr -a {socket} -n k8s.io images import {images} > {folder}/import.log 2>&1
+"""
+
     def config(self, folder: Path, runc: Path, nvidia: Path) -> str:
-        """`folder`: of the node. `nvidia`: what stands in for NVIDIA's runtime."""
         runtimes = {"runc": runc}
         if self.has_nvidia or self.runs_nvidia:
             runtimes[NVIDIA] = nvidia
