@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Raise it with every change of a structure or of a function, here and in kernel.py. */
-#define LAYOUT 4
+#define LAYOUT 6
 
 #define EXPORTED __attribute__((visibility("default")))
 #define NEVER INT64_MAX     /* the cost of a node that cannot take the pod */
@@ -37,6 +37,7 @@ struct columns {
     const int64_t *cpu_total;
     const int64_t *memory_total;
     const int64_t *bulk;
+    const int32_t *model;
     const uint8_t *present;
     const uint8_t *has_cards;
     int64_t *seen; /* the last round in which a node was judged */
@@ -53,6 +54,17 @@ struct residue {
     int64_t only_total;
     int64_t counts_compute;
     double cards_for[2];
+};
+
+/* The typical pods of fgd.py. */
+struct typical {
+    int64_t count, models;
+    const int64_t *cards, *memory, *cpu_milli, *weight;
+    const int64_t *on_model; /* (count, models) */
+};
+
+struct fgd_ask {
+    int64_t cards, memory, cpu_milli;
 };
 
 /* A ShapeVerdict of verdict_cache.py. */

@@ -13,7 +13,8 @@ EXPORTED int64_t gpupool_engine_layout(void) {
 
 /* For the tests: the size of the structure with this number, in the order of engine.h. */
 EXPORTED int64_t gpupool_engine_size_of(int64_t structure) {
-    const int64_t sizes[] = {sizeof(struct columns), sizeof(struct residue), sizeof(struct shape)};
+    const int64_t sizes[] = {sizeof(struct columns), sizeof(struct residue), sizeof(struct shape),
+                             sizeof(struct typical)};
     return sizes[structure];
 }
 

@@ -55,11 +55,11 @@ EXPORTED void gpupool_engine_to_spare(int64_t sets, int64_t sizes, const uint8_t
 
 static void worth_of_class(const double *likely, const int64_t *sizes, int64_t size_count,
                            int64_t cards, int64_t *found) {
-    double single = likely[0] * WHOLE, worth[WORTHS] = {0};
+    double single = likely[0] * WHOLE, worth[WORTHS] = {0}, most = (double)sizes[size_count - 1];
     for (int64_t untouched = 1; untouched < WORTHS; untouched++) {
         worth[untouched] = worth[untouched - 1] + single;
         for (int64_t at = 1; at < size_count; at++) {
-            double large = LARGE * WHOLE * likely[at];
+            double large = LARGE * WHOLE * (0.5 + 0.5 * (double)sizes[at] / most) * likely[at];
             if (sizes[at] > untouched)
                 continue;
             large = worth[untouched - sizes[at]] + (double)sizes[at] * (large > single ? large : single);
@@ -67,11 +67,11 @@ static void worth_of_class(const double *likely, const int64_t *sizes, int64_t s
         }
     }
     for (int64_t at = 1; at < size_count; at++) {
-        double size = (double)sizes[at], large = LARGE * WHOLE * likely[at];
+        double size = (double)sizes[at], large = LARGE * WHOLE * (0.5 + 0.5 * size / most) * likely[at];
         large = large > single ? large : single;
         for (int64_t each = 0; each < sizes[at] && cards >= sizes[at]; each++) {
             double part = (double)each / size, partly = size * (single * part);
-            partly += size * (large - single) * (part * part);
+            partly += size * (large - single) * (part * part * part);
             worth[each] = partly > worth[each] ? partly : worth[each];
         }
     }

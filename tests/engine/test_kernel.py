@@ -124,6 +124,7 @@ def test_the_structures_are_as_large_as_those_of_the_library(library: Library) -
     sizes = [ctypes.sizeof(kind) for kind in (kernel.ColumnsView, kernel.ResidueView)]
     assert [library.size_of(0), library.size_of(1)] == sizes
     assert library.size_of(2) == ctypes.sizeof(kernel.ShapeView)
+    assert library.size_of(3) == ctypes.sizeof(kernel.TypicalView)
 
 
 def test_a_library_of_another_layout_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

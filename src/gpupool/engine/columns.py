@@ -47,6 +47,7 @@ class Columns:
         self.machine = _zeros(self.size)  # its class, a number of `ClusterModel.machines`
         self.pods = _zeros(self.size)  # number of pods held
         self.free = _zeros(len(_FIRST_RESOURCES), self.size, dtype=np.int64)
+        self.offered = _zeros(len(_FIRST_RESOURCES), self.size, dtype=np.int64)  # by the same rows
         self.memory_free = _zeros(self.size, dtype=np.int64)
         self.cpu_total = _zeros(self.size, dtype=np.int64)
         self.memory_total = _zeros(self.size, dtype=np.int64)
@@ -82,7 +83,9 @@ class Columns:
             first = len(self.free)
             self.resource_rows |= {name: first + at for at, name in enumerate(new)}
             # A new array: readers must take `free` from here each time, and not keep it.
-            self.free = np.vstack([self.free, _zeros(len(new), self.size, dtype=np.int64)])
+            more = _zeros(len(new), self.size, dtype=np.int64)
+            self.free = np.vstack([self.free, more])
+            self.offered = np.vstack([self.offered, more])
             self.view = None
 
     def model_number(self, model: str) -> int:

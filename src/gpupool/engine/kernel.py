@@ -7,6 +7,7 @@ meanwhile.
 
     view_of(columns)        the columns of a cluster, None: use NumPy
     ResidueView             the tables of the policy `residue`
+    TypicalView             the typical pods of the policy `fgd`
     ShapeView               the verdict about a shape of pods
 """
 
@@ -25,10 +26,11 @@ if TYPE_CHECKING:  # columns and policies import this module
     from gpupool.engine.policies.policy import Ask, Ints
 
 Reals: TypeAlias = NDArray[np.float64]
-LAYOUT = 4  # as in native/engine/engine.h
+LAYOUT = 6  # as in native/engine/engine.h
 MOST_ROWS = 64  # cards of a node
 BLOCK = 16  # nodes; the columns' size is a multiple of it
 _MOST = 2**62  # as `columns.MOST`; larger amounts fit nowhere, whatever their number
+_MOST_MEMORY = 2**48  # of a card: more fits on none, and this can be multiplied
 _ADDRESS: Any = ctypes.c_void_p
 _NUMBER: Any = ctypes.c_int64
 _REAL: Any = ctypes.c_double
@@ -41,12 +43,13 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "to_spare": [_NUMBER, _NUMBER, *[_ADDRESS] * 6],
     "worth": [_ADDRESS, _ADDRESS, _NUMBER, _ADDRESS, _NUMBER, _ADDRESS],
     "table": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _NUMBER, _ADDRESS],
+    "fgd": [_ADDRESS, _ADDRESS, *[_NUMBER] * 3, _ADDRESS, _NUMBER, _ADDRESS],
     "best_cut": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _REAL, _ADDRESS, _ADDRESS],
 }
 _COLUMNS = (
     *("free", "card_free", "card_total", "card_compute", "machine", "pods", "whole_free"),
     *("largest_free", "largest_part", "memory_free", "cpu_total", "memory_total", "bulk"),
-    *("present", "has_cards"),
+    *("model", "present", "has_cards"),
 )
 
 
@@ -61,7 +64,7 @@ class Library:
         self.layout, self.size_of = found["layout"], found["size_of"]
         self.judge, self.least, self.free = found["judge"], found["least"], found["free"]
         self.to_spare, self.best_cut = found["to_spare"], found["best_cut"]
-        self.worth, self.table = found["worth"], found["table"]
+        self.worth, self.table, self.fgd = found["worth"], found["table"], found["fgd"]
 
 
 def _load() -> Library | None:
@@ -135,6 +138,22 @@ class ResidueView(ctypes.Structure):
         self._kept = kept
 
 
+class TypicalView(ctypes.Structure):
+    _fields_ = [
+        *[("count", _NUMBER), ("models", _NUMBER)],
+        *[(name, _ADDRESS) for name in ("cards", "memory", "cpu_milli", "weight", "on_model")],
+    ]
+
+    def __init__(self, **arrays: "Ints") -> None:
+        """As many of each as there are kinds of pods; `on_model` has a row for each."""
+        kept = {n: np.ascontiguousarray(each, dtype=np.int64) for n, each in arrays.items()}
+        count, models = kept["on_model"].shape
+        addresses = {name: each.ctypes.data for name, each in kept.items()}
+        super().__init__(count=count, models=models, **addresses)
+        self.address = ctypes.addressof(self)
+        self._kept = kept
+
+
 class ShapeView(ctypes.Structure):
     _fields_ = [
         *[("needs", _ADDRESS), ("need_count", _NUMBER)],
@@ -204,6 +223,25 @@ def free_by_class(
         found.ctypes.data,
     )
     return found.astype(np.float64)
+
+
+def rises_by(
+    library: Library, columns: ColumnsView, typical: TypicalView, ask: "Ask", nodes: "Ints"
+) -> "Ints":
+    """As `fgd.rises_of`."""
+    nodes = np.ascontiguousarray(nodes, dtype=np.int64)
+    found = np.empty((columns.rows if ask.memory else 1, len(nodes)), dtype=np.int64)
+    library.fgd(
+        columns.address,
+        typical.address,
+        ask.cards,
+        min(ask.memory, _MOST_MEMORY),
+        min(ask.cpu_milli, _MOST),
+        nodes.ctypes.data,
+        len(nodes),
+        found.ctypes.data,
+    )
+    return found
 
 
 def spare_by(

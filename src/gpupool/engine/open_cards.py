@@ -35,6 +35,7 @@ class OpenColumns(NamedTuple):
     host_free: Ints
     model: Ints
     bulk: Ints
+    view: None = None  # the kernel knows all cards
 
 
 def open_columns(choice: CardChoice, columns: Columns, nodes: Ints) -> OpenColumns:

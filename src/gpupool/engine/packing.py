@@ -122,9 +122,9 @@ class Packing:
             place, amounts = self._place_of(cluster, market, kind)
             return amounts[0] if place else 0
 
-        self._refusals.look(cluster, asked)
-        held, wanted = running[:, 0].sum(), market.wanted[:, 0].sum()
-        self.overload = overload(held / wanted if wanted else 0.0, self._refusals.accepted)
+        self._refusals.look(cluster, asked, float(running[:, 0].sum()))
+        cards = float(market.wanted[:, 0].sum())
+        self.overload = overload(self._refusals.load(cards) if cards else 0.0)
 
     def _running(self, cluster: ClusterModel, market: Market) -> Floats:
         """(S, Z): what the pods hold that are bound to each set of machines."""

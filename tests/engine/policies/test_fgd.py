@@ -5,13 +5,15 @@ from hypothesis import strategies as st
 
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
+from gpupool.engine.kernel import LIBRARY, rises_by, view_of
 from gpupool.engine.policies import POLICIES
+from gpupool.engine.policies.fgd import rises_of, typical_pods
 from gpupool.engine.policies.mix import Demand, Mix
 from gpupool.engine.policies.policy import Ask
 from tests.engine.policies.clusters import UNITS, asks, clusters, fits, mixes, nodes_of, request
 
 
-def typical(mix: Mix) -> list[Demand]:
+def frequent(mix: Mix) -> list[Demand]:
     merged: dict[tuple[object, ...], Demand] = {}
     for demand in mix.demands:
         ask = demand.ask
@@ -41,7 +43,7 @@ def fragments(cards: list[int], cpu: int, model: int, demands: list[Demand]) -> 
 
 
 def naive_cost(cluster: ClusterModel, ask: Ask, node: int, mix: Mix) -> int:
-    columns, demands = cluster.columns, typical(mix)
+    columns, demands = cluster.columns, frequent(mix)
     count = len(cluster.at(node).cards)
     cards = [int(columns.card_free[card, node]) * 1000 // UNITS for card in range(count)]
     cpu, model = int(columns.cpu_free[node]), int(columns.model[node])
@@ -75,5 +77,24 @@ def test_costs_are_those_of_the_published_method(
                 cost = policy.costs(cluster.columns, ask, nodes_of(cluster)[node : node + 1])
                 assert cost.tolist() == [naive_cost(cluster, ask, int(node), mix)]
         decision = decide(cluster, request(ask, str(at)), policy)
+        if isinstance(decision, Placement):
+            cluster.hold(request(ask, str(at)), decision.node, decision.allocation)
+
+
+@given(
+    cluster=clusters((UNITS, 7)), mix=mixes((UNITS, 7)), pods=st.lists(asks, min_size=1, max_size=8)
+)
+@settings(deadline=None, max_examples=60)
+def test_the_compiled_part_gives_the_same_numbers(
+    cluster: ClusterModel, mix: Mix, pods: list[Ask]
+) -> None:
+    assert LIBRARY is not None
+    view, nodes, typical = view_of(cluster.columns), nodes_of(cluster), typical_pods(mix)
+    assert view is not None
+    for at, ask in enumerate(pods):
+        expected = rises_of(typical, cluster.columns, ask, nodes)
+        found = rises_by(LIBRARY, view, typical.view, ask, nodes)
+        assert found.tolist() == expected.tolist()
+        decision = decide(cluster, request(ask, str(at)), POLICIES["fgd"](mix))
         if isinstance(decision, Placement):
             cluster.hold(request(ask, str(at)), decision.node, decision.allocation)

@@ -21,6 +21,7 @@ from gpupool.engine.policies.scarcity import (
     market_of,
     milli_of,
     prices_of,
+    worth_of,
 )
 from tests.engine.building import ROOMY, cluster_of, shared, whole
 
@@ -159,3 +160,22 @@ def test_overload_makes_all_cards_nearly_as_dear_as_those_that_bound_pods_need()
     first, second = (1 + (machine * (MOST_CARDS + 1) + 1) * 2 + 1 for machine in (0, 1))
     assert calm.values[second] < calm.values[first] // 2
     assert full.values[second] > full.values[first] * 9 // 10
+
+
+def test_the_set_of_all_machines_does_not_hide_that_a_smaller_one_may_be_short() -> None:
+    anywhere, bound = (Demand(Ask(1, 0, 0, 0, 0), models, 20) for models in ((), (0,)))
+    machines = Machines([0, 1], [4, 4], [1, 1], [1, 1])
+    market = market_of(Mix((anywhere, bound), (1_100, 900), (1_000,)), machines)
+    # After a few pods, the machines that bound pods need are short as likely as all are.
+    free = np.array([[1_000_000.0], [900_000.0]])
+    values = prices_of(market, np.zeros((2, 1)), free).table(1, 1000).values
+    first, second = (1 + (machine * (MOST_CARDS + 1) + 1) * 2 + 1 for machine in (0, 1))
+    assert values[first] > values[second] * 5 // 4
+
+
+def test_a_place_for_eight_is_worth_more_than_two_places_for_four() -> None:
+    worth = worth_of(np.ones((1, 3)), (1, 4, 8), [8])[0]
+    assert worth[8] * 3 == 2 * worth[4] * 4
+    # So a small pod breaks the place for four, whatever else is short.
+    assert worth[4] - worth[3] < worth[8] - worth[7]
+    assert worth[1] - worth[0] < worth[4] - worth[3]

@@ -11,12 +11,14 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gpupool.engine.kernel import LIBRARY, TypicalView, rises_by
 from gpupool.engine.policies.best_fit import left_over
 from gpupool.engine.policies.free_cards import fitting_cards, free_milli, tightest_cards
 from gpupool.engine.policies.mix import Demand, Mix
 from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints, Policy
 
 Bools: TypeAlias = NDArray[np.bool_]
+_NO_ROOM = int(np.iinfo(np.int64).max)  # in place of a rise
 _TYPICAL = 0.95  # this part of the pods is typical: the most frequent kinds
 
 
@@ -28,6 +30,7 @@ class Typical(NamedTuple):
     cpu_milli: Ints  # (T, 1)
     on_model: Ints  # (T, models + 1): 1 where the model will do
     weight: Ints  # (T, 1): how many
+    view: TypicalView  # the same for `kernel.py`
 
 
 class Fill(NamedTuple):
@@ -56,13 +59,13 @@ def typical_pods(mix: Mix) -> Typical:
         count += demand.pods
     models = len(mix.cards_of_model) + 1
     on_model = [[int(not d.models or m in d.models) for m in range(models)] for d in chosen]
-    return Typical(
-        np.array([[d.ask.cards] for d in chosen]),
-        np.array([[[d.ask.memory]] for d in chosen]),
-        np.array([[d.ask.cpu_milli] for d in chosen]),
-        np.array(on_model),
-        np.array([[d.pods] for d in chosen]),
-    )
+    cards = np.array([[d.ask.cards] for d in chosen])
+    memory = np.array([[[d.ask.memory]] for d in chosen])
+    cpu_milli = np.array([[d.ask.cpu_milli] for d in chosen])
+    weight = np.array([[d.pods] for d in chosen])
+    arrays = {"cards": cards, "memory": memory, "cpu_milli": cpu_milli, "weight": weight}
+    view = TypicalView(**arrays, on_model=np.array(on_model))
+    return Typical(cards, memory, cpu_milli, np.array(on_model), weight, view)
 
 
 def _kinds(mix: Mix) -> list[Demand]:
@@ -86,6 +89,19 @@ def _cards(typical: Typical, columns: CardColumns, ask: Ask, node: int) -> tuple
 
 def _choices(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
     """(C, k): what it costs to use each card; (1, k) where there is nothing to choose."""
+    view = columns.view
+    if view is not None and LIBRARY is not None:
+        rises = rises_by(LIBRARY, view, typical.view, ask, nodes)
+    else:
+        rises = rises_of(typical, columns, ask, nodes)
+    none = rises == _NO_ROOM
+    costs = _percents(np.where(none, 0, rises), typical)
+    costs[none] = 0  # worse than any card that fits
+    return costs
+
+
+def rises_of(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
+    """(C, k) or (1, k): how much more all typical pods together cannot use."""
     total = columns.card_total[:, nodes]
     milli = free_milli(columns, nodes)
     size = np.where(typical.memory, -(-typical.memory * WHOLE // total), WHOLE)
@@ -97,17 +113,15 @@ def _choices(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> I
     if not ask.memory:
         left = _without_whole(milli, ask.cards)
         after = _fragments(typical, Fill(left, size, *_count(left, size)), left.sum(axis=0), served)
-        return _percents(after - before, typical)[np.newaxis]
+        return np.asarray(after - before)[np.newaxis]
     taken = -(-ask.memory * WHOLE // total)
-    costs = np.stack(
+    found = np.stack(
         [
             _fragments(typical, _with_one_less(fill, card, taken), _rest(fill, card, taken), served)
             for card in range(len(total))
         ]
     )
-    costs = _percents(costs - before, typical)
-    costs[milli < taken] = 0  # worse than any card that fits
-    return costs
+    return np.where(milli < taken, _NO_ROOM, found - before)
 
 
 def _count(milli: Ints, size: Ints) -> tuple[Ints, Ints]:

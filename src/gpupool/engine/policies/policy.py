@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpupool.engine.kernel import ResidueView
+from gpupool.engine.kernel import ColumnsView, ResidueView
 
 Ints: TypeAlias = NDArray[np.signedinteger[Any]]
 WHOLE = 1000  # a card, in thousandths of it
@@ -48,6 +48,8 @@ class CardColumns(Protocol):
     def model(self) -> Ints: ...  # (N,) which model the node's cards are, as the mix numbers them
     @property
     def bulk(self) -> Ints: ...  # (N,) how large a machine it is: cards, then CPU, then memory
+    @property
+    def view(self) -> ColumnsView | None: ...  # the same for `kernel.py`; None: use NumPy
 
 
 class PriceTable(NamedTuple):

@@ -47,8 +47,10 @@ MOST_CARDS = 16  # untouched cards of a node beyond these do not count
 _USES = 1 + MOST_MACHINES * (MOST_CARDS + 1) * 2
 _MOST_SETS = 64  # different sets of machines: those with the most demand
 _MOST_SIZES = 4  # different numbers of cards
-# To lose a pod with several cards counts as much as to lose this many times its cards in small
-# pods: small ones soon find another place, and large ones do not.
+# To lose a pod with the most cards that pods ask for counts as much as to lose this many times its
+# cards in small pods: small ones soon find another place, and large ones do not. With half as many
+# cards it counts three quarters of that for each card: else two places for four would be worth as
+# much as one for eight, and nothing would keep the latter together.
 _LARGE = 4
 
 Floats = NDArray[np.float64]
@@ -150,9 +152,11 @@ def prices_of(market: Market, running: Floats, free: Floats, overload: float = 1
     """
     risk = _risks(market, running, free, overload)
     machines = market.machines
-    likely = np.where(market.has[:, :, np.newaxis], risk[:, np.newaxis], 0.0).max(
-        axis=0, initial=0.0
-    )
+    short = np.where(market.has[:, :, np.newaxis], risk[:, np.newaxis], 0.0)
+    likely = short.max(axis=0, initial=0.0)
+    # That any set is short, not only the shortest: the set of all machines is nearly always as
+    # short as sets of few machines are while little is known, and must not hide them.
+    likely[:, 0] = 1 - (1 - short[:, :, 0]).prod(axis=0)
     # Rounded first: where no size is scarce, prices must be exactly proportional to what is taken,
     # or a thousandth would decide between nodes that are equal.
     likely = np.rint(likely * WHOLE) / WHOLE
@@ -203,7 +207,8 @@ def worth_of(likely: Floats, sizes: Sequence[int], machine_cards: Sequence[int])
     """(M, MOST_CARDS + 1): what so many untouched cards of a node are worth, in thousandths."""
     cards = np.array(machine_cards)
     single = likely[:, 0] * WHOLE
-    large = np.maximum(single[:, np.newaxis], _LARGE * WHOLE * likely)
+    for_size = _LARGE * WHOLE * (0.5 + 0.5 * np.array(sizes) / sizes[-1])
+    large = np.maximum(single[:, np.newaxis], for_size * likely)
     worth = [np.zeros(len(cards))]
     for untouched in range(1, MOST_CARDS + 1):
         best = worth[-1] + single
@@ -212,11 +217,11 @@ def worth_of(likely: Floats, sizes: Sequence[int], machine_cards: Sequence[int])
                 best = np.maximum(best, worth[untouched - size] + size * large[:, at])
         worth.append(best)
     found = np.stack(worth, axis=1)
-    # A machine that is nearly empty may soon be empty: a part of that worth, by the square.
+    # A machine that is nearly empty may soon be empty: a part of that worth, by the cube.
     for at, size in enumerate(sizes[1:], 1):
         parts = np.arange(size) / size
         partly = size * (single[:, np.newaxis] * parts)
-        partly += size * (large[:, at] - single)[:, np.newaxis] * parts**2
+        partly += size * (large[:, at] - single)[:, np.newaxis] * (parts * parts * parts)
         partly[cards < size] = 0
         found[:, :size] = np.maximum(found[:, :size], partly)
     return np.rint(found).astype(np.int64)
