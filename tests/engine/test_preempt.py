@@ -3,12 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpupool.core.pods import DisruptionBudget, PodRequest, Spread
 from gpupool.engine import preempt as preempt_module
+from gpupool.engine.attempts import InTrial
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.preempt import NoPreemption, Preemption, preempt, preempt_on
@@ -201,5 +203,8 @@ def test_what_is_found_quickly_is_what_the_trials_find(theme: str, data: st.Data
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(preempt_module, "out_of_reach", lambda *_: [])
         patch.setattr(preempt_module, "_wants_nobody", lambda _: False)
-        patch.setattr(preempt_module._Attempt, "needs_cards_of", lambda *_: False)
+        patch.setattr(
+            preempt_module, "only_room_decides", lambda *given: np.zeros(len(given[2]), np.bool_)
+        )
+        patch.setattr(InTrial, "_needs_cards_of", lambda *_: False)
         assert preempt(cluster, high, POLICY) == quick

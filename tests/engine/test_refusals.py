@@ -25,6 +25,10 @@ def cards_of(kind: Kind) -> int:
     return kind.ask.cards
 
 
+def held_in(cluster: ClusterModel) -> int:
+    return sum(held.pod.gpus[0].whole for held in cluster.holds())
+
+
 def seen(cluster: ClusterModel, *pods: tuple[PodRequest, bool]) -> Refusals:
     """Pods that asked one after the other, and whether each got a place."""
     refusals = Refusals()
@@ -32,7 +36,7 @@ def seen(cluster: ClusterModel, *pods: tuple[PodRequest, bool]) -> Refusals:
         refusals.count(pod.uid, kind_of(pod))
         if got_in:
             cluster.hold(pod, "n")
-    refusals.look(cluster, cards_of)
+    refusals.look(cluster, cards_of, held_in(cluster))
     return refusals
 
 
@@ -50,7 +54,7 @@ def test_pods_behind_the_last_one_that_got_a_place_were_not_tried_yet() -> None:
     found = seen(cluster, (whole("a"), True), (whole("b"), False), (whole("c"), False))
     assert found.accepted == 1
     cluster.hold(whole("c"), "n")
-    found.look(cluster, cards_of)
+    found.look(cluster, cards_of, held_in(cluster))
     assert found.accepted == pytest.approx(2 / 3, abs=0.01)
 
 
@@ -67,7 +71,7 @@ def test_pods_that_have_ended_meanwhile_were_not_refused() -> None:
         refusals.count(pod.uid, kind_of(pod))
         cluster.hold(pod, "n")
         cluster.release(pod.uid)
-    refusals.look(cluster, cards_of)
+    refusals.look(cluster, cards_of, held_in(cluster))
     assert refusals.accepted == 1
 
 
@@ -92,25 +96,54 @@ def test_pods_that_cannot_be_placed_anywhere_do_not_count() -> None:
     for pod in (whole("a", 9), whole("b")):
         found.count(pod.uid, kind_of(pod))
     cluster.hold(whole("b"), "n")
-    found.look(cluster, lambda kind: 0 if kind.ask.cards > 8 else kind.ask.cards)
+    found.look(cluster, lambda kind: 0 if kind.ask.cards > 8 else kind.ask.cards, 1)
     assert found.accepted == 1
 
 
 @pytest.mark.parametrize(
-    ("held", "accepted", "expected"),
-    [
-        (0.95, 1.0, 1.0),  # full, and nobody was refused
-        (0.96, 0.8, 1.33),  # a fifth more than there is
-        (0.5, 0.1, 1.0),  # whatever was refused: there is room
-        (0.95, 0.0, MOST_OVERLOAD),
-        (1.2, 0.01, MOST_OVERLOAD),
-        (0.0, 0.0, 1.0),
-    ],
+    ("load", "expected"),
+    [(0.0, 1.0), (0.95, 1.0), (1.0, 1.03), (1.2, 1.33), (9.5, MOST_OVERLOAD)],
 )
-def test_overload_is_what_is_asked_for_beside_what_fits(
-    held: float, accepted: float, expected: float
-) -> None:
-    assert overload(held, accepted) == pytest.approx(expected)
+def test_overload_is_what_is_asked_for_beside_what_fits(load: float, expected: float) -> None:
+    assert overload(load) == pytest.approx(expected)
+
+
+def test_where_pods_stay_only_a_full_cluster_knows_its_load() -> None:
+    full = seen(cluster_of(node("n")), (whole("a", 2), False), (whole("b", 8), True))
+    assert full.load(8) == pytest.approx(10 / 8, abs=0.01)
+    # Whatever was refused: there is room.
+    assert full.load(10) == 0
+    nobody = seen(cluster_of(node("n")), (whole("a", 8), True))
+    assert nobody.load(8) == 1
+
+
+def test_where_pods_leave_the_load_is_known_while_the_cluster_still_fills() -> None:
+    """A pod comes in each step, and one of 22 that run leaves: in the end, 22 would run."""
+    cluster, refusals, due = cluster_of(node("n"), node("m")), Refusals(), 0.0
+    for at in range(20):
+        pod = whole(f"u{at}")
+        refusals.count(pod.uid, kind_of(pod))
+        cluster.hold(pod, "n" if at % 2 else "m")
+        due += held_in(cluster) / 22
+        if due >= 1:
+            due -= 1
+            cluster.release(next(cluster.holds()).pod.uid)
+        refusals.look(cluster, cards_of, held_in(cluster))
+    assert held_in(cluster) < 14
+    assert refusals.load(20) == pytest.approx(22 / 20, rel=0.1)
+
+
+def test_what_runs_when_a_scheduler_starts_has_not_come_just_now() -> None:
+    cluster = cluster_of(node("n"), node("m"))
+    for at in range(8):
+        cluster.hold(whole(f"old{at}"), "m")
+    found = seen(cluster, (whole("a"), True))
+    for at in range(8):
+        cluster.release(f"old{at}")
+    cluster.hold(whole("b"), "n")
+    found.look(cluster, cards_of, held_in(cluster))
+    # Much more leaves than comes.
+    assert 0 < found.load(16) < 0.2
 
 
 def test_a_full_cluster_that_turns_pods_away_knows_its_overload() -> None:

@@ -14,8 +14,10 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.gang import Placements, decide_gang
 from gpupool.engine.node_state import Held
-from gpupool.engine.reservations import Patience, Reservation, Reservations, Waiting
+from gpupool.engine.patience import Patience
+from gpupool.engine.reservations import Reservation, Reservations, Waiting
 from tests.engine.building import POLICY, cluster_of, gpu_node, shared, whole
+from tests.engine.reserving import full_cluster, soon, waiting
 
 PATIENCE = 3
 LONGEST = 6  # steps that a pod runs
@@ -47,8 +49,12 @@ class World:
         self.now += 1
         for uid in [uid for uid, end in self.ending.items() if end <= self.now]:
             del self.ending[uid]
+            held = self.cluster.held(uid)
+            assert held is not None
             self.cluster.release(uid)
             self.kept.gone(uid)
+            self.kept.settle(held.node, POLICY)
+            self.check()
         # Small pods that found no room have gone elsewhere: only the stream matters, not a backlog.
         for name in [name for name in self.queue if name.startswith("s")]:
             del self.queue[name]
@@ -267,26 +273,6 @@ def test_a_pod_that_fits_on_no_node_keeps_nobody_from_a_reservation() -> None:
     assert [each.waiting.key for each in made] == ["big"]
 
 
-def test_a_late_reservation_moves_to_room_that_is_free_sooner_but_not_for_ever() -> None:
-    cluster = cluster_of(gpu_node("a", 1), gpu_node("b", 1))
-    ends = {"x": 10.0, "y": 20.0}
-    for uid in ends:
-        found = decide(cluster, whole(uid), POLICY)
-        assert isinstance(found, Placement)
-        cluster.hold(whole(uid), *found)
-    kept = Reservations(cluster)
-    kept.consider([Waiting("u", (whole("u"),), 0)], POLICY, lambda h, _: ends[h.pod.uid], now_s=0)
-    first = kept.all()[0].nodes()
-    nodes = [first]
-    for now in range(200, 100_000, 200):
-        late = next(uid for uid in ends if uid in kept.all()[0].seats[0].leaving)
-        ends.update({uid: now + (9000.0 if uid == late else 5.0) for uid in ends})
-        kept.move_late(POLICY, lambda h, _: ends[h.pod.uid], now)
-        if kept.all()[0].nodes() != nodes[-1]:
-            nodes.append(kept.all()[0].nodes())
-    assert len(nodes) == 4
-
-
 def test_patience_follows_what_pods_of_the_same_priority_wait() -> None:
     patience = Patience()
     assert patience.of(0) == 60
@@ -301,31 +287,12 @@ def test_patience_follows_what_pods_of_the_same_priority_wait() -> None:
 # -- one rule each -----------------------------------------------------------------------------
 
 
-def full_cluster(*sizes: int) -> ClusterModel:
-    """Every card of these nodes is held by a pod of its own."""
-    cluster = cluster_of(*(gpu_node(f"n{at}", size) for at, size in enumerate(sizes)))
-    for at in range(sum(sizes)):
-        found = decide(cluster, whole(f"run-{at}"), POLICY)
-        assert isinstance(found, Placement)
-        cluster.hold(whole(f"run-{at}"), *found)
-    return cluster
-
-
-def waiting(name: str, cards: int = 1, since_s: float = 0, members: int = 1) -> Waiting:
-    pods = tuple(whole(f"{name}-{at}", cards) for at in range(members))
-    return Waiting(name, pods, since_s)
-
-
 def names(made: list[Reservation]) -> list[Hashable]:
     return [each.waiting.key for each in made]
 
 
-def soon(_held: Held, _of: int) -> float:
-    return 10.0
-
-
-def test_there_is_one_reservation_for_64_nodes() -> None:
-    kept = Reservations(full_cluster(*[1] * 130))
+def test_there_is_one_reservation_for_16_nodes() -> None:
+    kept = Reservations(full_cluster(*[1] * 40))
     made = kept.consider([waiting(f"w{at}") for at in range(5)], POLICY, soon, now_s=0)
     assert len(made) == 2
     assert not kept.consider([waiting("w9")], POLICY, soon, now_s=100)

@@ -42,7 +42,7 @@ class Fate(Enum):
 class Request:
     method: str
     path: str
-    body: Obj
+    body: Any  # an object, or the steps of a JSON patch
     answer: "asyncio.Future[tuple[int, bytes]]"
 
 
@@ -188,6 +188,12 @@ class ModelApi:
             return self._bind(pod, request.body)
         if request.method == "DELETE":
             return self._delete(pod, request.body)
+        elif isinstance(request.body, list):
+            _uid, test, remove = request.body
+            if (pod.get("status") or {}).get("nominatedNodeName") != test["value"]:
+                return _status(422, "Invalid")
+            assert test["path"] == remove["path"] == "/status/nominatedNodeName"
+            self.set_status(name, nominatedNodeName=None)
         elif "annotations" in request.body.get("metadata", {}):
             if request.body["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]:
                 return _status(409, "Conflict")
@@ -250,9 +256,11 @@ def _ended(pod: Obj) -> bool:
 
 
 def _uid_meant(request: Request) -> str:
-    body: Any = request.body
+    body = request.body
     if request.method == "DELETE":
         return str(body["preconditions"]["uid"])
+    if isinstance(body, list):  # the steps of a JSON patch
+        return str(body[0]["value"])
     return str(body.get("metadata", {}).get("uid", ""))
 
 

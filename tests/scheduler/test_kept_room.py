@@ -335,3 +335,25 @@ async def test_a_short_pod_uses_the_room_in_the_meantime() -> None:
     await world.settle()
     assert node_of(world, "short")
     assert not node_of(world, "unknown")
+
+
+async def test_a_group_keeps_what_is_free_first_and_says_where() -> None:
+    world = a_world(32)
+    names = [f"run-{at}" for at in range(32)]
+    await fill(world, *names, units=UNITS)
+    labels = {LABEL_POD_GROUP: "gang", LABEL_POD_GROUP_MIN: "2"}
+    for name in ("gang-0", "gang-1"):
+        world.api.add_pod(name, UNITS, labels=labels)
+    await world.settle()
+    await wait(world)
+    (gang,) = world.state.kept_room._reservations.all()
+    others = [name for name in names if node_of(world, name) not in gang.nodes()]
+    node = node_of(world, others[0])
+    await world.end(others[0])
+    world.api.add_pod("single", UNITS)
+    await world.settle()
+    assert not node_of(world, "single")
+    assert sum(f"room on {node}," in world.said(name) for name in ("gang-0", "gang-1")) == 1
+    await world.end(others[1])
+    assert {node_of(world, name) for name in ("gang-0", "gang-1")} >= {node}
+    assert not world.state.cluster.reserved

@@ -7,6 +7,7 @@ import pytest
 from gpupool.core.gpu import CardHealth, GpuMode, Inventory
 from gpupool.core.pods import PodRequest
 from gpupool.scheduler.next_step import next_step
+from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
 from tests.engine.building import cards, cluster_of, gpu_node, gpu_pod, place, shared, whole
 
 
@@ -51,6 +52,36 @@ def test_where_cards_are_broken_and_nobody_holds_one_the_list_of_cards_is_named(
     assert next_step(cluster, whole("a")) == (
         "See why cards are out of use (gpupool gpu list), or add a node."
     )
+
+
+def _wants(operator: NodeOperator, *values: str) -> PodRequest:
+    needed = (
+        NodeRequirement("x", NodeOperator.EXISTS, ()),
+        NodeRequirement("model", operator, values),
+    )
+    return replace(whole("p"), node_terms=(NodeTerm(needed),))
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        (_wants(NodeOperator.IN, "K80", "P100"), "model In [K80, P100] (nodes have T4 or V100)"),
+        (_wants(NodeOperator.NOT_IN, "T4", "V100"), "model NotIn [T4, V100] (nodes have T4 or V10"),
+        (_wants(NodeOperator.DOES_NOT_EXIST), "model DoesNotExist (nodes have T4 or V100)"),
+    ],
+)
+def test_who_wants_by_affinity_what_no_node_has_is_told_the_label(
+    pod: PodRequest, words: str
+) -> None:
+    nodes = (gpu_node(each, labels={"model": each, "x": ""}) for each in ("T4", "V100"))
+    said = next_step(cluster_of(*nodes), pod)
+    assert said.startswith(f"Change the node affinity {words}")
+    assert said.endswith(", or add a node that meets it.")
+
+
+def test_an_affinity_of_which_each_part_is_met_somewhere_is_not_explained() -> None:
+    nodes = (gpu_node("a", labels={"model": "T4"}), gpu_node("b", labels={"x": ""}))
+    assert next_step(cluster_of(*nodes), _wants(NodeOperator.IN, "T4")) == ""
 
 
 def test_who_selects_a_label_that_no_node_has_is_told_which_there_are() -> None:

@@ -244,6 +244,7 @@ async def test_a_reader_keeps_the_cards_that_the_scheduler_keeps(
     for name in data.draw(st.lists(st.sampled_from(there), unique=True)) if there else []:
         world.api.delete_pod(name)
     world.tell()
+    said_by(world)  # again: what was freed may be kept now, in place of what was kept before
     small = new(data.draw(SIZES))
     objects = {NODES: list(world.api.nodes.values()), PODS: list(world.api.pods.values())}
     state = state_of(objects, POLICY, EVERYBODY)

@@ -273,7 +273,8 @@ class ClusterModel:
 
     def indexes(self, names: Sequence[str]) -> Ints:
         """The index of each node; -1: unknown node."""
-        return np.array(list(map(self._indexes.get, names, repeat(-1))), dtype=np.intp)
+        found = map(self._indexes.get, names, repeat(-1))
+        return np.fromiter(found, dtype=np.intp, count=len(names))
 
     def at(self, index: int) -> NodeState:
         state = self._by_index[index]

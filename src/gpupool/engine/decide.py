@@ -81,7 +81,10 @@ def decide_on(
         return Unschedulable(cluster, pod)
     policy = policy_for(pod, policy)
     verdict = verdict_of(cluster, pod, policy)
-    nodes = _passing(cluster, pod, verdict, in_order(cluster.indexes(names)))
+    nodes = in_order(cluster.indexes(names))
+    if not depends_on_other_pods(cluster, pod, verdict):
+        return _first_that_works(cluster, pod, verdict, _by_cost(verdict, policy, nodes))
+    nodes = _passing(cluster, pod, verdict, nodes)
     return _first_that_works(
         cluster, pod, verdict, _ranked(cluster, pod, verdict.totals(policy), nodes)
     )
@@ -153,6 +156,17 @@ def _ranked(cluster: ClusterModel, pod: PodRequest, costs: Ints, nodes: Ints) ->
     yield int(most[costs[most].argmin()])  # nearly always fits: sort only if not
     # The sort is stable, so its first node is the one that was just yielded.
     yield from (int(node) for node in _sorted(costs, nodes, liked)[1:])
+
+
+def _by_cost(verdict: ShapeVerdict, policy: Policy, nodes: Ints) -> Iterator[int]:
+    """As `_ranked`, for pods that depend on no other pods."""
+    totals = verdict.totals_of(policy, nodes)
+    for _ in range(len(nodes)):
+        least = int(totals.argmin())
+        if totals[least] == NEVER:
+            return
+        yield int(nodes[least])
+        totals[least] = NEVER
 
 
 def _sorted(costs: Ints, nodes: Ints, liked: Ints) -> Ints:

@@ -96,6 +96,11 @@ def future_room(search: Search, pods: Sequence[PodRequest]) -> FutureRoom | None
     return FutureRoom(tuple(seats))
 
 
+def depends_on_others(pod: PodRequest) -> bool:
+    """Where it may be depends on where other pods are."""
+    return bool(pod.affinity or pod.spreads or pod.same_card or pod.different_card)
+
+
 def seats_on(search: Search, places: Iterable[Place]) -> list[Seat]:
     """Room that was chosen before: where it is is known, and who has to leave is found again.
 

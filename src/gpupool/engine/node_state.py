@@ -93,12 +93,17 @@ class CardState:
         self._settle()
 
     def _settle(self) -> None:
-        if self.wholes or self.closed or not self.usable:
-            self.free = self.compute = 0
-        else:
-            self.free = max(0, self._most - self.units)
-            self.compute = max(0, WHOLE_CARD_PERCENT - self.percent)
-        self.is_untouched = self.free == self.total and self.compute == WHOLE_CARD_PERCENT
+        self.free, self.compute = self.left(self.units, self.percent, self.wholes + self.closed)
+        self.is_untouched = self.is_all(self.free, self.compute)
+
+    def left(self, units: int, percent: int, closers: int) -> tuple[int, int]:
+        """What is free if this is held, in units and percent. `closers`: pods that close it."""
+        if closers or not self.usable:
+            return 0, 0
+        return max(0, self._most - units), max(0, WHOLE_CARD_PERCENT - percent)
+
+    def is_all(self, free: int, compute: int) -> bool:
+        return free == self.total and compute == WHOLE_CARD_PERCENT
 
     def share(self, units: int, percent: int) -> CardShare:
         """Cached: there are few sizes of shares, and many decisions."""
@@ -234,6 +239,8 @@ def replace_node(state: NodeState, node: NodeInfo, columns: Columns) -> None:
     columns.memory_total[at] = _bounded(node.allocatable.get("memory", 0)) >> _MIB_SHIFT
     cpu, memory = int(columns.cpu_total[at]), int(columns.memory_total[at])
     columns.bulk[at] = bulk_of(len(cards), cpu, memory)
+    for name, row in columns.resource_rows.items():
+        columns.offered[row, at] = _bounded(node.allocatable.get(name, 0))
     write_resources(state, columns, columns.resource_rows)
     # All rows first: the node may have had more cards before, or its index belonged to another
     # node.

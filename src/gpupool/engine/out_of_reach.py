@@ -4,7 +4,7 @@ Preemption finds the same in a trial, which takes a hundred times as long: on a 
 nobody may leave, a second for one pod. Here numbers are added up, and only what is certain is said.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpupool.core.gpu import GpuMode
 from gpupool.core.pods import PodRequest
@@ -14,19 +14,27 @@ from gpupool.engine.node_state import Held, NodeState
 from gpupool.engine.victims_by_card import cards_after
 
 
-def out_of_reach(pod: PodRequest, state: NodeState, below: Sequence[Held]) -> list[str]:
-    """The reasons, as the filters give them; empty: it may fit. All earlier filters have passed."""
+def out_of_reach(
+    pod: PodRequest, wanted: Mapping[str, int], state: NodeState, below: Sequence[Held]
+) -> list[str]:
+    """The reasons, as the filters give them; empty: it may fit. All earlier filters have passed.
+
+    `wanted`: the resources of the pod.
+    """
     if pod.host_ports:  # their filter comes before, and its reason would be another
         return []
-    return _too_little(pod, state, below) or _too_few_cards(pod, state, below)
+    return _too_little(wanted, state, below) or _too_few_cards(pod, state, below)
 
 
-def _too_little(pod: PodRequest, state: NodeState, below: Sequence[Held]) -> list[str]:
+def _too_little(wanted: Mapping[str, int], state: NodeState, below: Sequence[Held]) -> list[str]:
     reasons = []
-    for name, amount in resources.wanted(pod).items():
-        leaving = sum(held.pod.resources.get(name, 0) for held in below)
-        left = state.node.allocatable.get(name, 0) - state.held.get(name, 0) + leaving
-        if min(left, MOST) < amount:
+    offered, taken = state.node.allocatable, state.held
+    for name, amount in wanted.items():
+        left = offered.get(name, 0) - taken.get(name, 0)
+        if left < amount:
+            for held in below:
+                left += held.pod.resources.get(name, 0)
+        if left < amount or amount > MOST:
             reasons.append(resources.reason_of(name))
     return reasons
 

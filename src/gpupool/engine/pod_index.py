@@ -114,9 +114,12 @@ class PodIndex:
             counts = self._found[finder] = np.zeros(self.size, dtype=np.int32)
             # A pod must match all looks, so the label of the first one is enough to find the
             # finder.
-            self._finders.setdefault(_hint_of(finder.looks[0].selector), set()).add(finder)
+            hint = _hint_of(finder.looks[0].selector)
+            self._finders.setdefault(hint, set()).add(finder)
+            key, value = hint
             for node, pod in pods:
-                if self.finds(finder, pod):
+                # Of many thousand pods few have the label: the others need no closer look.
+                if (not key or pod.labels.get(key) == value) and self.finds(finder, pod):
                     counts[node] += 1
         self._found.move_to_end(finder)
         return counts

@@ -1,40 +1,36 @@
 """preempt: which pods of lower priority must leave one node so that a pod fits there.
 
-For each node that could help, in a trial: all pods of lower priority are released; if the pod then
-fits, as many of them as possible are put back, first those whose disruption budget would be broken
-and those of high priority. For a pod with GPUs the cheapest cards are found first, so that the
-victims free one card, and not a little of each.
+For each node that could help, all pods of lower priority leave it in thought (`attempts.py`); if
+the pod then fits, as many of them as possible are put back, first those whose disruption budget
+would be broken and those of high priority. For a pod with GPUs the cheapest cards are found first,
+so that the victims free one card, and not a little of each.
 
 Among nodes: the fewest broken budgets, then the lowest maximum priority of a victim, the smallest
 sum of priorities, the fewest victims, and the latest start of the most important victims.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gpupool.core.pods import DisruptionBudget, PodRequest
-from gpupool.engine.cards import allocation_on, closed_cards
+from gpupool.engine.attempts import Attempt, ByNumbers, InTrial, only_room_decides
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.explain import first_reasons, fit_message, refusals
-from gpupool.engine.filters import FILTERS
-from gpupool.engine.filters.host_ports import HOST_PORTS
+from gpupool.engine.filters import resources
 from gpupool.engine.filters.spread import SPREAD, UNEVEN, counts_any
-from gpupool.engine.kinds import ask_of
 from gpupool.engine.node_state import Held, NodeState
 from gpupool.engine.out_of_reach import out_of_reach
-from gpupool.engine.policies.policy import Policy
-from gpupool.engine.trial import Trial, trial
+from gpupool.engine.policies.policy import Ints, Policy
+from gpupool.engine.trial import trial
 from gpupool.engine.victims_by_card import cheapest_cards, start_of
 
 # The search stops after this many nodes that would do: as many as kube-scheduler wants by default
 # (minCandidateNodesAbsolute).
 ENOUGH = 100
 _LOWEST_PRIORITY = -(2**31)
-# The filters before these read the node alone, and have not refused it.
-_AS_PODS_LEAVE = FILTERS[FILTERS.index(HOST_PORTS) :]
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NEVER = "not eligible due to preemptionPolicy=Never."
@@ -70,28 +66,17 @@ def preempt(
     failures: Counter[str] = Counter()
     curable = _curable_nodes(cluster, pod)
     failures[NOT_HELPFUL] = len(cluster) - len(curable)
-    uneven = _uneven(cluster, pod, curable)
-    for node in curable:
-        state = cluster.at(node)
-        below = _below(state, pod, spared)
-        if not below:
-            failures[NO_VICTIMS] += 1
-            continue
-        # A quick no, without a trial: those that would leave are not among the pods that it counts.
-        if node in uneven and not counts_any(pod, cluster, (held.pod for held in below)):
-            failures[UNEVEN] += 1
-            continue
-        if reasons := out_of_reach(pod, state, below):
-            failures.update(reasons)
-            continue
-        with trial(cluster) as trying:
-            candidate = _on_node(_Attempt(cluster, pod, policy, state, trying), below, budgets)
-        if isinstance(candidate, _Candidate):
-            found.append(candidate)
-            if len(found) >= enough:
-                break
-        else:
+    search = _Search(cluster, pod, policy, budgets, spared, resources.wanted(pod))
+    even = SPREAD.passes(pod, cluster, curable)
+    by_room = only_room_decides(pod, cluster, curable, even)
+    for look in zip(curable.tolist(), even.tolist(), by_room.tolist(), strict=True):
+        candidate = search.on(*look)
+        if not isinstance(candidate, _Candidate):
             failures.update(candidate)
+            continue
+        found.append(candidate)
+        if len(found) >= enough:
+            break
     if not found:
         # The plus removes reasons that no node has.
         return NoPreemption(fit_message(len(cluster), +failures))
@@ -110,19 +95,9 @@ def preempt_on(
     state = cluster.state(node)
     if state is None or not _is_curable(cluster, pod, state.index):
         return None
-    below = _below(state, pod, spared)
-    with trial(cluster) as trying:
-        found = _on_node(_Attempt(cluster, pod, policy, state, trying), below, budgets)
+    search = _Search(cluster, pod, policy, budgets, spared, resources.wanted(pod))
+    found = search.in_trial(state, search.below(state))
     return _best([found]) if isinstance(found, _Candidate) else None
-
-
-def _below(state: NodeState, pod: PodRequest, spared: Collection[str]) -> list[Held]:
-    """The pods of the node that may be evicted for this one. A reservation is no pod."""
-    return [
-        held
-        for held in state.pods.values()
-        if held.pod.priority < pod.priority and not held.reserved and held.pod.uid not in spared
-    ]
 
 
 def _is_curable(cluster: ClusterModel, pod: PodRequest, node: int) -> bool:
@@ -130,46 +105,13 @@ def _is_curable(cluster: ClusterModel, pod: PodRequest, node: int) -> bool:
     return all(refused.curable for refused in refusals(cluster, pod, one))
 
 
-def _curable_nodes(cluster: ClusterModel, pod: PodRequest) -> list[int]:
+def _curable_nodes(cluster: ClusterModel, pod: PodRequest) -> Ints:
     """Nodes that the pod could use if pods left them."""
-    incurable: set[int] = set()
+    curable = cluster.columns.present.copy()
     for refused in refusals(cluster, pod):
         if not refused.curable:
-            incurable.update(int(node) for node in refused.nodes)
-    return [int(node) for node in cluster.all_nodes() if int(node) not in incurable]
-
-
-def _uneven(cluster: ClusterModel, pod: PodRequest, nodes: list[int]) -> set[int]:
-    """Those of the nodes on which one more pod would be too many by its required spread."""
-    if not pod.spreads:
-        return set()
-    listed = np.array(nodes, dtype=np.intp)
-    return set(listed[~SPREAD.passes(pod, cluster, listed)].tolist())
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    cluster: ClusterModel
-    pod: PodRequest
-    policy: Policy
-    state: NodeState
-    trying: Trial
-
-    def fits(self) -> bool:
-        node = np.array([self.state.index], dtype=np.intp)
-        if not all(bool(f.passes(self.pod, self.cluster, node)[0]) for f in _AS_PODS_LEAVE):
-            return False
-        closed = closed_cards(self.pod, self.cluster, self.state)
-        ask = ask_of(self.pod)
-        found = allocation_on(self.cluster, self.pod, self.state, self.policy, ask, closed)
-        return found is not None
-
-    def needs_cards_of(self, gone: Held) -> bool:
-        """Whether too few whole cards were left if it came back. A quick no, without a trial."""
-        if len(self.pod.gpus) != 1 or not self.pod.gpus[0].whole:
-            return False
-        free = {each.card.uuid for each in self.state.cards if not each.pods}
-        return len(free.difference(hold.uuid for hold in gone.cards)) < self.pod.gpus[0].whole
+            curable[refused.nodes] = False
+    return np.flatnonzero(curable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,42 +121,85 @@ class _Candidate:
     broken: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Search:
+    cluster: ClusterModel
+    pod: PodRequest
+    policy: Policy
+    budgets: Sequence[DisruptionBudget]
+    spared: Collection[str]
+    wanted: Mapping[str, int]
+
+    def on(self, node: int, is_even: bool, is_by_room: bool) -> _Candidate | list[str]:
+        """A list: the reasons why the pod would not fit even with all pods below it gone.
+
+        `is_even`: passes by spread. `is_by_room`: see `only_room_decides`.
+        """
+        pod, cluster, state = self.pod, self.cluster, self.cluster.at(node)
+        below = self.below(state)
+        if not below:
+            return [NO_VICTIMS]
+        counted = bool(pod.spreads) and counts_any(pod, cluster, (held.pod for held in below))
+        # Quick answers, without a trial: those that would leave are not among the pods that it
+        # counts; there would be too little room; nothing else but room is asked for.
+        if not is_even and not counted:
+            return [UNEVEN]
+        if reasons := out_of_reach(pod, self.wanted, state, below):
+            return reasons
+        if is_by_room and not counted:
+            found = _on_node(ByNumbers(pod, state), pod, state, below, self.budgets)
+            if found is not None:
+                return found
+        return self.in_trial(state, below)
+
+    def below(self, state: NodeState) -> list[Held]:
+        """The pods of the node that may be evicted for this one. A reservation is no pod."""
+        priority, spared = self.pod.priority, self.spared
+        return [
+            held
+            for held in state.pods.values()
+            if held.pod.priority < priority and not held.reserved and held.pod.uid not in spared
+        ]
+
+    def in_trial(self, state: NodeState, below: list[Held]) -> _Candidate | list[str]:
+        with trial(self.cluster) as trying:
+            attempt = InTrial(self.cluster, self.pod, self.policy, state, trying)
+            found = _on_node(attempt, self.pod, state, below, self.budgets)
+            return found or first_reasons(self.cluster, self.pod, state.index)
+
+
 def _on_node(
-    attempt: _Attempt, below: list[Held], budgets: Sequence[DisruptionBudget]
-) -> _Candidate | list[str]:
-    """A list: the reasons why the pod would not fit even with all of `below` gone."""
+    attempt: Attempt,
+    pod: PodRequest,
+    state: NodeState,
+    below: list[Held],
+    budgets: Sequence[DisruptionBudget],
+) -> _Candidate | None:
+    """None: the pod would not fit even with all of `below` gone; then they are gone."""
     broken = breaking(below, budgets)
-    # Before the release: it reads what these pods hold of each card.
-    cheapest = cheapest_cards(attempt.pod, attempt.state, below, broken)
-    gone = _leaving(attempt, below, cheapest)
+    # Before any leaves: it reads what these pods hold of each card.
+    cheapest = cheapest_cards(pod, state, below, broken)
+    gone = _leaving(attempt, pod, below, cheapest)
     if gone is None:
-        return first_reasons(attempt.cluster, attempt.pod, attempt.state.index)
-    victims: list[Held] = []
-    for held in sorted(gone, key=lambda h: _comes_back(h, cheapest, broken)):
-        if attempt.needs_cards_of(held):
-            victims.append(held)
-            continue
-        attempt.trying.hold(held.pod, held.node, held.allocation)
-        if not attempt.fits():
-            attempt.trying.release(held.pod.uid)
-            victims.append(held)
+        return None
+    gone = sorted(gone, key=lambda h: _comes_back(h, cheapest, broken))
+    victims = [held for held in gone if not attempt.comes_back(held)]
     victims.sort(key=_importance)
-    name = attempt.state.node.name
-    return _Candidate(name, tuple(victims), sum(h.pod.uid in broken for h in victims))
+    return _Candidate(state.node.name, tuple(victims), sum(h.pod.uid in broken for h in victims))
 
 
-def _leaving(attempt: _Attempt, below: list[Held], cheapest: frozenset[str]) -> list[Held] | None:
-    """Releases pods until the pod fits; None: it does not. The cheapest alone where they are
+def _leaving(
+    attempt: Attempt, pod: PodRequest, below: list[Held], cheapest: frozenset[str]
+) -> list[Held] | None:
+    """Lets pods leave until the pod fits; None: it does not. The cheapest alone where they are
     enough: then all others would come back, one by one, and most nodes need no other."""
     first = [held for held in below if held.pod.uid in cheapest]
-    rest = [held for held in below if held.pod.uid not in cheapest]
-    for held in first:
-        attempt.trying.release(held.pod.uid)
-    if first and rest and _wants_nobody(attempt.pod) and attempt.fits():
-        return first
-    for held in rest:
-        attempt.trying.release(held.pod.uid)
-    return below if attempt.fits() else None
+    rest = below
+    if first and len(first) < len(below) and _wants_nobody(pod):
+        if attempt.leave(first):
+            return first
+        rest = [held for held in below if held.pod.uid not in cheapest]
+    return below if attempt.leave(rest) else None
 
 
 def _wants_nobody(pod: PodRequest) -> bool:
@@ -236,6 +221,8 @@ def _importance(held: Held) -> tuple[int, str, str]:
 
 def breaking(below: Iterable[Held], budgets: Sequence[DisruptionBudget]) -> frozenset[str]:
     """Pods whose disruption budget is used up by more important pods."""
+    if not budgets:
+        return frozenset()
     left = [budget.allowed for budget in budgets]
     found = set()
     for held in sorted(below, key=_importance):

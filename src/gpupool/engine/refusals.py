@@ -1,4 +1,4 @@
-"""Refusals: how much of what pods ask for gets a place, and how far a cluster is overloaded.
+"""Refusals: how much is asked for, beside what fits. From pods that came, got no place, or left.
 
 A pod was refused if it got no place although a pod that asked after it did. Those behind the last
 one that got a place were perhaps not tried yet: a burst of pods is no refusal.
@@ -12,7 +12,10 @@ from gpupool.engine.kinds import Kind
 
 MOST_OVERLOAD = 1.5
 _LEAST_ACCEPTED = 0.1  # less makes no difference
-_FADE = 1 - 1 / 500  # what a pod counts when one more was seen
+_FADE = 1 - 1 / 4000  # what a pod counts when one more was seen
+# If less than this part of what came has left again, pods stay: the cluster fills, and nobody
+# knows yet how long they live.
+_LEAVES = 1 / 3
 _ENOUGH = 0.98  # up to this part of all cards asked for, a cluster counts as large enough
 # What is asked for beyond that counts more than once: pods that run already stay where they are.
 _STEEP = 1.5
@@ -21,12 +24,15 @@ _BUSY = 0.9
 
 
 class Refusals:
-    __slots__ = ("_asked", "_got", "_open")
+    __slots__ = ("_asked", "_before", "_got", "_held", "_left", "_open", "_pods")
 
     def __init__(self) -> None:
         # Until it is known whether they got a place.
         self._open: deque[tuple[str, Kind]] = deque(maxlen=MOST_PLACED)
-        self._asked = self._got = 0.0
+        self._before: float | None = None  # what was held at the last look
+        # Sums over pods, the last ones most: what they asked for, what of that got a place, what
+        # left meanwhile, what was held when they came, and how many they are.
+        self._asked = self._got = self._left = self._held = self._pods = 0.0
 
     def count(self, uid: str, kind: Kind) -> None:
         self._open.append((uid, kind))
@@ -36,26 +42,39 @@ class Refusals:
         """The part of what was asked for lately that got a place."""
         return self._got / self._asked if self._asked else 1.0
 
-    def look(self, cluster: ClusterModel, amount: Callable[[Kind], int]) -> None:
-        """`amount`: what a pod of the kind asks for; 0: it does not count."""
+    def look(self, cluster: ClusterModel, amount: Callable[[Kind], int], held: float) -> None:
+        """`amount`: what a pod of the kind asks for; 0: it does not count. `held`: by all pods."""
         placed = set(cluster.placed)
         cluster.placed.clear()
         got_in = [uid in placed for uid, _ in self._open]
         while got_in and not got_in[-1]:
             got_in.pop()
+        new = 0
         for has_place in got_in:
             _, kind = self._open.popleft()
             asked = amount(kind)
+            new += asked * has_place
             self._asked = self._asked * _FADE + asked
             self._got = self._got * _FADE + asked * has_place
+        fade = _FADE ** len(got_in)
+        if self._before is not None:
+            self._left = self._left * fade + self._before + new - held
+        self._before = held
+        self._held = self._held * fade + held * len(got_in)
+        self._pods = self._pods * fade + len(got_in)
+
+    def load(self, cards: float) -> float:
+        """What is asked for, as a part of all cards; 0: not known.
+
+        What comes with each pod, times how long it stays: what is held is so many times what
+        leaves with each pod (Little's law). So it is known long before the cluster is full.
+        """
+        if self._left > 0 and self._left >= _LEAVES * self._asked:
+            return self._held / self._pods * self._asked / self._left / cards
+        held = (self._before or 0.0) / cards
+        return held / max(self.accepted, _LEAST_ACCEPTED) if held >= _BUSY else 0.0
 
 
-def overload(held: float, accepted: float) -> float:
-    """How many times as much is asked for as fits, from 1 to `MOST_OVERLOAD`.
-
-    `held`: the part of all cards that is in use.
-    """
-    if held < _BUSY:
-        return 1.0
-    asked = held / max(accepted, _LEAST_ACCEPTED)
-    return min(max(1.0, 1 + _STEEP * (asked - _ENOUGH)), MOST_OVERLOAD)
+def overload(load: float) -> float:
+    """How many times as much is asked for as fits, from 1 to `MOST_OVERLOAD`."""
+    return min(max(1.0, 1 + _STEEP * (load - _ENOUGH)), MOST_OVERLOAD)

@@ -2,19 +2,19 @@
 
     consider     who gets one next, and where (`future_room.py`)
     gone         a pod has ended: what it held is kept from now on
+    settle       what became free elsewhere is kept instead of what has to be waited for
     backfill     a pod that will have left by then uses the room in the meantime
     drop         its pods are placed or gone
 
 Why every pod that can fit on an empty cluster is placed in finite time, if pods of its priority
 end: every second reservation goes to the one that has waited longest. The pods that a reservation
 waits for are fixed; others may only join them until the time at which it was expected when it was
-made. It moves a few times at most.
+made. It moves a few times at most, and apart from that only to room that is free already.
 
 Why reservations never wait for one another: a reservation is made for all pods of a gang at once,
 from room that is not kept for another, and from pods that end by themselves.
 """
 
-from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,20 +28,23 @@ from gpupool.engine.future_room import (
     Place,
     Search,
     Seat,
+    depends_on_others,
     future_room,
     seats_on,
 )
 from gpupool.engine.gang import size_of
+from gpupool.engine.patience import LEAST_PATIENCE_S
 from gpupool.engine.policies.policy import Policy
 from gpupool.engine.trial import Trial, trial
 
-_NODES_EACH = 64  # so many nodes of the cluster for each pod that has a reservation
-_MOST_MOVES = 3
+_NODES_EACH = 16  # so many nodes of the cluster for each pod that has a reservation
+_MOST = 64  # each takes time whenever the scheduler looks
+_MOST_MOVES = 12
+# When somebody looks whether other room is free sooner: first after so long, then after a fourth of
+# the time that the reservation is old. What was expected says little, because it may be wrong.
+_LOOK_AGAIN_S = 600.0
+_LOOKS = 4
 _MOST_HOPELESS = 4096
-_TIMES_USUAL = 1.5
-_LEAST_PATIENCE_S = 60.0
-_MOST_PATIENCE_S = 86_400.0
-_KEPT_WAITS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +78,6 @@ class Reservation:
         return {seat.placement.node for seat in self.seats}
 
 
-class Patience:
-    """How long a pod waits until room is kept for it: longer than others usually do."""
-
-    def __init__(self) -> None:
-        self._waits: dict[int, deque[float]] = {}
-
-    def placed(self, priority: int, waited_s: float) -> None:
-        self._waits.setdefault(priority, deque(maxlen=_KEPT_WAITS)).append(waited_s)
-
-    def of(self, priority: int) -> float:
-        waits = sorted(self._waits.get(priority, ()))
-        usual = waits[len(waits) * 9 // 10] if waits else 0.0
-        return min(max(_TIMES_USUAL * usual, _LEAST_PATIENCE_S), _MOST_PATIENCE_S)
-
-
 class Reservations:
     def __init__(
         self, cluster: ClusterModel, spoken_for: Callable[[], Collection[str]] = tuple
@@ -118,7 +106,7 @@ class Reservations:
 
     def most(self) -> int:
         """Pods that may have room kept for them."""
-        return max(1, len(self._cluster) // _NODES_EACH)
+        return min(max(1, len(self._cluster) // _NODES_EACH), _MOST)
 
     def consider(
         self,
@@ -133,7 +121,7 @@ class Reservations:
         `searches`: for at most so many of them room is looked for.
         """
         made: list[Reservation] = []
-        if now_s < self._look_again_s or self.is_full():
+        if not self.may_consider(now_s):
             return made
         for waiting, by_age in self._in_turn(due):
             if self._made and self._seats() + len(waiting.pods) > self.most():
@@ -146,11 +134,14 @@ class Reservations:
                 made.append(self._make(waiting, room, now_s, by_age=by_age))
             elif self._made and self._could_fit(waiting, policy, ends, now_s):
                 # Room of others is in its way. Nobody who came later may take more of it.
-                self._look_again_s = now_s + _LEAST_PATIENCE_S
+                self._look_again_s = now_s + LEAST_PATIENCE_S
                 break
             else:
                 self._give_up(waiting.key)
         return made
+
+    def may_consider(self, now_s: float) -> bool:
+        return now_s >= self._look_again_s and not self.is_full()
 
     def _give_up(self, key: Hashable) -> None:
         if len(self._hopeless) >= _MOST_HOPELESS:
@@ -193,7 +184,7 @@ class Reservations:
         self, waiting: Waiting, room: FutureRoom, now_s: float, *, by_age: bool
     ) -> Reservation:
         expected_s = room.expected_s
-        look_s = expected_s + max(_LEAST_PATIENCE_S, expected_s - now_s)
+        look_s = now_s + _LOOK_AGAIN_S
         found = Reservation(waiting, list(room.seats), now_s, expected_s, look_s, by_age)
         self._made[waiting.key] = found
         for at in range(len(found.seats)):
@@ -234,7 +225,6 @@ class Reservations:
         by_age = 2 * oldest <= len(self._made)
         kept = self._make(waiting, FutureRoom(tuple(seats)), made_s, by_age=by_age)
         kept.expected_s = expected_s
-        kept.look_s = expected_s + max(_LEAST_PATIENCE_S, expected_s - made_s)
         return kept
 
     def _keep(self, kept: Reservation, at: int) -> None:
@@ -347,19 +337,48 @@ class Reservations:
                 self._keep(kept, at)
                 return
 
+    def settle(self, node: str, policy: Policy) -> list[Seat]:
+        """Room became free on a node: seats that wait for pods to end move there. Those given up.
+
+        When a pod ends is a guess, and the first of many nodes is free long before a certain one.
+        """
+        given_up: list[Seat] = []
+        in_turn = sorted(self.all(), key=lambda k: (-k.waiting.priority, k.waiting.since_s))
+        for kept in in_turn:
+            for at, seat in enumerate(kept.seats):
+                if not seat.leaving or depends_on_others(seat.pod):
+                    continue
+                with trial(self._cluster) as trying:
+                    trying.release(reserved_uid(seat.pod.uid))
+                    found = decide_on(self._cluster, seat.pod, policy, (node,))
+                if isinstance(found, Placement):
+                    given_up.append(seat)
+                    self._seat_now(kept, at, found, policy)
+        return given_up
+
+    def _seat_now(self, kept: Reservation, at: int, found: Placement, policy: Policy) -> None:
+        seat, here = kept.seats[at], (kept.waiting.key, at)
+        kept.seats[at] = seat._replace(placement=found, leaving=frozenset())
+        self._seat_of = {uid: of for uid, of in self._seat_of.items() if of != here}
+        self._keep(kept, at)
+        for other, still in enumerate(kept.seats):
+            # Of members that wait for one pod only the first may have said so.
+            if still.placement.node == seat.placement.node and other != at:
+                if not self.still_holds(kept.waiting.key, policy):
+                    kept.seats[other] = still._replace(leaving=still.leaving | seat.leaving)
+                self._keep(kept, other)
+
     # -- late ones ---------------------------------------------------------------------------
 
-    def move_late(self, policy: Policy, ends: Ends, now_s: float) -> bool:
-        """A reservation that takes much longer than expected gets other room, where there is some
-        that will be free much sooner. Whether one did.
+    def move_late(self, policy: Policy, ends: Ends, now_s: float, searches: int = 1_000) -> bool:
+        """A reservation gets other room where there is some that will be free much sooner. Whether
+        one did. `searches`: for at most so many of them room is looked for.
         """
         moved = False
-        for kept in self.all():
-            if now_s < kept.look_s:
-                continue
-            kept.look_s = now_s + max(_LEAST_PATIENCE_S, now_s - kept.made_s)
-            if kept.moves < _MOST_MOVES:
-                moved |= self._move(kept, policy, ends, now_s)
+        late = [kept for kept in self.all() if kept.look_s <= now_s and kept.moves < _MOST_MOVES]
+        for kept in sorted(late, key=lambda kept: kept.look_s)[:searches]:
+            kept.look_s = now_s + max(_LOOK_AGAIN_S, (now_s - kept.made_s) / _LOOKS)
+            moved |= self._move(kept, policy, ends, now_s)
         return moved
 
     def _move(self, kept: Reservation, policy: Policy, ends: Ends, now_s: float) -> bool:

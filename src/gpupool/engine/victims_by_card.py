@@ -11,6 +11,8 @@ from gpupool.core.pods import PodRequest
 from gpupool.engine.card_holds import CardHold
 from gpupool.engine.node_state import CardState, Held, NodeState, usable_units
 
+_Holder = tuple[Held, CardHold]
+
 
 def cheapest_cards(
     pod: PodRequest, state: NodeState, below: Sequence[Held], broken: frozenset[str]
@@ -19,8 +21,15 @@ def cheapest_cards(
     victims: set[str] = set()
     choice = pod.card_choice
     accepted = [card for card in state.cards if choice is None or choice.takes(card.card)]
+    holders: dict[str, list[_Holder]] = {}
+    for held in below:
+        for hold in held.cards:
+            holders.setdefault(hold.uuid, []).append((held, hold))
+    # Of equal priority the largest holder first: fewer pods have to leave.
+    for on_card in holders.values():
+        on_card.sort(key=lambda h: (h[0].pod.uid in broken, h[0].pod.priority, -h[1].units))
     for ask in pod.gpus:
-        found = (_must_leave(ask, card, below, broken) for card in accepted)
+        found = (_must_leave(ask, card, holders.get(card.card.uuid, ())) for card in accepted)
         offers = [leaving for leaving in found if leaving is not None]
         # Of equal price: those that began last have the least to lose. Then the first cards.
         offers.sort(key=lambda leaving: min(map(start_of, leaving), default=""), reverse=True)
@@ -36,12 +45,17 @@ def cards_after(ask: GpuAsk, state: NodeState, below: Sequence[Held]) -> int:
     for held in below:
         for hold in held.cards:
             leaving.setdefault(hold.uuid, []).append(hold)
-    return sum(_takes(ask, card, leaving.get(card.card.uuid, ())) for card in state.cards)
+    found = 0
+    for card in state.cards:
+        holds = leaving.get(card.card.uuid, ())
+        if ask.whole:  # any pod that stays is in its way
+            found += card.pods == len(holds) and card.whole_at_rest and card.usable
+        else:
+            found += _takes_share(ask, card, holds)
+    return found
 
 
-def _takes(ask: GpuAsk, card: CardState, leaving: Sequence[CardHold]) -> bool:
-    if ask.whole:
-        return _has_room(ask, card, 0, 0, card.pods - len(leaving))
+def _takes_share(ask: GpuAsk, card: CardState, leaving: Sequence[CardHold]) -> bool:
     units, percent, closers = card.units, card.percent, card.wholes + card.closed
     for hold in leaving:
         closers -= hold.whole + hold.possible
@@ -56,26 +70,18 @@ def start_of(held: Held) -> str:
     return held.pod.started or "~"
 
 
-def _must_leave(
-    ask: GpuAsk, card: CardState, below: Sequence[Held], broken: frozenset[str]
-) -> list[Held] | None:
+def _must_leave(ask: GpuAsk, card: CardState, holders: Sequence[_Holder]) -> list[Held] | None:
     """None: the ask does not fit even if all of them leave."""
-    holders = [
-        (held, hold)
-        for held in below
-        for hold in held.cards
-        if hold.uuid == card.card.uuid and card.usable
-    ]
-    # Of equal priority the largest holder first: fewer pods have to leave.
-    holders.sort(key=lambda h: (h[0].pod.uid in broken, h[0].pod.priority, -h[1].units))
+    if not card.usable:
+        return None
     units, percent, pods = card.units, card.percent, card.pods
     closers = card.wholes + card.closed
     leaving: list[Held] = []
     # A share is blocked by a pod that has the whole card, or may have it; a whole card by any pod.
     while not _has_room(ask, card, units, percent, closers if not ask.whole else pods):
-        if not holders:
+        if len(leaving) == len(holders):
             return None
-        held, hold = holders.pop(0)
+        held, hold = holders[len(leaving)]
         leaving.append(held)
         pods -= 1
         closers -= hold.whole + hold.possible

@@ -24,6 +24,7 @@ from gpupool.scheduler.findings import NOT_UNDERSTOOD, OVERCOMMITTED, Findings
 from gpupool.scheduler.groups import Group, Groups, Standing, group_of
 from gpupool.scheduler.kept_room import Job, KeptRoom, jobs_of
 from gpupool.scheduler.ledger import Ledger
+from gpupool.scheduler.parsed_requests import ParsedRequests
 from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node, with_storage
 from gpupool.scheduler.preemption_claims import PreemptionClaims, Spared
 from gpupool.scheduler.queue import Queue
@@ -56,6 +57,7 @@ class ClusterState:
         self.unread = UnreadAllocations(self.cluster, self.findings.unread)
         self._storage = StorageState()
         self.storage = self._storage.storage
+        self.parsed = ParsedRequests()
         self.budgets: dict[tuple[str, str], DisruptionBudget] = {}
         self.quotas: dict[tuple[str, str], UnitsQuota] = {}
         self.pending: dict[str, Pending] = {}
@@ -214,21 +216,13 @@ class ClusterState:
             self._changed()
 
     def _request_of_bound(self, pod: Obj) -> PodRequest:
-        """The request of a bound pod, without its node name, which filters take for a constraint.
-
-        Parsing is expensive. Where this scheduler placed the pod and its spec is the same (by
-        generation and labels), the request that is known already is used.
-        """
+        """Of a bound pod, without its node name, which filters take for a constraint."""
         metadata, attached = pod["metadata"], self._storage.seen(pod)
-        known = self.pending.get(metadata["uid"])
-        if (
-            known is not None
-            and known.generation
-            and known.generation == metadata.get("generation")
-            and known.request.labels == (metadata.get("labels") or {})
-            and "deletionTimestamp" not in metadata
-        ):
-            return replace(known.request, attached=attached) if attached else known.request
+        if waiting := self.pending.get(metadata["uid"]):
+            self.parsed.keep(waiting.generation, waiting.request)
+        known = self.parsed.take(metadata)
+        if known is not None:
+            return replace(known, attached=attached) if attached else known
         return replace(pod_request(pod), node_name="", attached=attached)
 
     def _check(self, pod: Obj, node: str) -> None:
@@ -277,11 +271,15 @@ class ClusterState:
         self.resizing.gone(uid)
         self.spared.gone(uid)
         self._storage.gone(uid)
+        self.parsed.gone(uid)
         self.unread.gone(uid)
+        held = self.cluster.held(uid)
         released = self.ledger.gone(uid)
         # In the same step: between the two the room of the victim would be free for all.
         self.preemption_claims.victim_gone(uid, self._clock())
         self.kept_room.gone(uid)
+        if held is not None and self.kept_room:
+            self.kept_room.freed(held.node, self.policy)
         if released:
             self.wake()
 

@@ -17,8 +17,9 @@ from gpupool.engine.future_room import Place
 from gpupool.engine.gang import size_of
 from gpupool.engine.kinds import kind_of
 from gpupool.engine.node_state import Held
+from gpupool.engine.patience import Patience
 from gpupool.engine.policies.policy import Policy
-from gpupool.engine.reservations import Patience, Reservation, Reservations, Waiting
+from gpupool.engine.reservations import Reservation, Reservations, Waiting
 from gpupool.engine.run_times import RunTimes
 from gpupool.scheduler.groups import Groups, Key
 from gpupool.scheduler.kept_words import Told, told, words_of
@@ -85,6 +86,11 @@ class KeptRoom:
             kind, began_s = kind_and_time
             self._run_times.ended(kind, self._clock() - began_s)
         self._reservations.gone(uid)
+
+    def freed(self, node: str, policy: Policy) -> None:
+        """After `gone`, and before another pod gets what is free on the node now."""
+        for seat in self._reservations.settle(node, policy):
+            self._said.pop(seat.pod.uid, None)
 
     def unplaced(self, uid: str) -> None:
         """Its Binding was refused: it has not run."""
@@ -181,7 +187,7 @@ class KeptRoom:
         freed = [self.drop(kept.waiting.pods[0].uid) for kept in broken]
         due = [] if self._reservations.is_full() else self._due(jobs())
         made = self._reservations.consider(due, policy, self._ends, now_s, _SEARCHES)
-        moved = self._reservations.move_late(policy, self._ends, now_s)
+        moved = self._reservations.move_late(policy, self._ends, now_s, _SEARCHES)
         for kept in made:
             self._key_of |= {pod.uid: kept.waiting.key for pod in kept.waiting.pods}
         self.made += len(made)

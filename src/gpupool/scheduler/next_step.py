@@ -1,5 +1,7 @@
 """What a person can do about a pod that gets no GPUs, in one sentence. Pure."""
 
+from collections.abc import Collection
+
 from gpupool.core.pods import PodRequest
 from gpupool.engine.card_words import card_summary, open_nodes
 from gpupool.engine.cluster import ClusterModel
@@ -10,9 +12,9 @@ _SHARE, _WHOLE = "a share (aliyun.com/gpu-mem)", "a whole card (nvidia.com/gpu)"
 
 
 def next_step(cluster: ClusterModel, pod: PodRequest) -> str:
-    """Empty: neither GPUs nor its nodeSelector are why it waits."""
+    """Empty: neither GPUs nor labels of nodes are why it waits."""
     if not card_summary(cluster, pod):
-        return _selector_step(cluster, pod)
+        return _selector_step(cluster, pod) or _affinity_step(cluster, pod)
     nodes = open_nodes(cluster, pod)
     fitting = nodes[allows_mode(pod, cluster, nodes)]
     if not len(fitting):
@@ -38,12 +40,31 @@ def _selector_step(cluster: ClusterModel, pod: PodRequest) -> str:
     """Empty: each label of the selector is on some node."""
     nodes = [cluster.at(int(index)).node for index in cluster.all_nodes()]
     for key, value in pod.node_selector:
-        found = sorted({node.labels[key] for node in nodes if key in node.labels})
+        found = {node.labels[key] for node in nodes if key in node.labels}
         if value in found:
             continue
-        has = f"nodes have {' or '.join(found[:_SHOWN])}" if found else "no node has that label"
         return (
-            f'Change nodeSelector {key}: "{value}" ({has}), '
+            f'Change nodeSelector {key}: "{value}" ({_there_is(found)}), '
             f"or label a node: kubectl label node NODE {key}={value}"
         )
     return ""
+
+
+def _affinity_step(cluster: ClusterModel, pod: PodRequest) -> str:
+    """The first requirement of the first term that no node meets. Empty: each is met by some."""
+    nodes = [cluster.at(int(index)).node for index in cluster.all_nodes()]
+    needed = (each for term in pod.node_terms or () for each in term.labels)
+    for each in needed:
+        if any(each.matches(node.labels) for node in nodes):
+            continue
+        found = {node.labels[each.key] for node in nodes if each.key in node.labels}
+        values = f" [{', '.join(each.values[:_SHOWN])}]" if each.values else ""
+        words = f"{each.key} {each.operator}{values} ({_there_is(found)})"
+        return f"Change the node affinity {words}, or add a node that meets it."
+    return ""
+
+
+def _there_is(values: Collection[str]) -> str:
+    if not values:
+        return "no node has that label"
+    return f"nodes have {' or '.join(sorted(values)[:_SHOWN])}"

@@ -16,12 +16,14 @@ from gpupool.core.pods import PodRequest
 from gpupool.engine.node_state import Held
 from gpupool.scheduler.pending import Pending
 from gpupool.scheduler.writes import WriteContext
-from kubeclient.client import STRATEGIC_PATCH, Kube
-from kubeclient.errors import KubeError, NotFound, NotSent, TooMany, is_certain
+from kubeclient.client import JSON_PATCH, STRATEGIC_PATCH, Kube
+from kubeclient.errors import KubeError, NotFound, NotSent, Refused, TooMany, is_certain
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS
 
 log = logging.getLogger(__name__)
+
+_UNPROCESSABLE = 422
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,29 @@ class NotEvicted:
     begun: bool = False  # whether victims are being deleted, or may be
 
 
-async def write_nomination(kube: Kube, pod: PodRequest, node: str | None) -> None:
-    """None: for no node any more. Raises KubeError."""
+async def write_nomination(kube: Kube, pod: PodRequest, node: str) -> None:
+    """Raises KubeError."""
     path = PODS.path(pod.namespace, pod.name, "status")
     # A uid in a patch is a precondition: a new pod with the same name is not changed.
     nominated = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
     await kube.patch(path, nominated, content_type=STRATEGIC_PATCH)
+
+
+async def withdraw_nomination(kube: Kube, pod: PodRequest, node: str) -> None:
+    """If it is for this node still. An autoscaler may have written another since, on whose node
+    the pod will fit. Raises KubeError."""
+    place = "/status/nominatedNodeName"
+    steps = [
+        {"op": "test", "path": "/metadata/uid", "value": pod.uid},
+        {"op": "test", "path": place, "value": node},
+        {"op": "remove", "path": place},
+    ]
+    path = PODS.path(pod.namespace, pod.name, "status")
+    try:
+        await kube.patch(path, steps, content_type=JSON_PATCH)
+    except Refused as error:
+        if error.code != _UNPROCESSABLE:  # a test has failed: somebody else has written
+            raise
 
 
 class Evictor:
@@ -92,7 +111,7 @@ class Evictor:
         done = self._withdrawn[pod.uid] = asyncio.Event()
         try:
             self._check(pod)
-            await write_nomination(self._kube, pod.request, None)
+            await withdraw_nomination(self._kube, pod.request, pod.nominated)
         except KubeError as error:
             log.info("nomination not withdrawn", extra={"pod": pod.shown, "error": str(error)})
         finally:

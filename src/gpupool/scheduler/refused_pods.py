@@ -31,8 +31,9 @@ AT_ONCE_S = 1.0
 
 class Lead(NamedTuple):
     pod: PodRequest
-    node: str  # empty: the pod is led nowhere any more
+    node: str
     is_nominated: bool  # whether kube-scheduler has to be told to try this node first
+    is_over: bool = False  # it is not led to this node any more, and to no other
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +128,10 @@ class RefusedPods:
     def _lead(self, uid: str, refused: _Refused) -> Lead | None:
         room = self._room(refused.pod)
         if room is None:
-            was_led = self._nominated.pop(uid, None) is not None
-            return Lead(refused.pod, "", is_nominated=False) if was_led else None
+            last = self._nominated.pop(uid, None)
+            if last is None:
+                return None
+            return Lead(refused.pod, last, is_nominated=True, is_over=True)
         del self._refused[uid]
         if self._state.ledger.assignment(uid) is None:
             self._reservations.make(refused.pod, room.node, room.allocation, self._clock())

@@ -40,20 +40,17 @@ def has_room(columns: Columns, need: Ints, nodes: Ints) -> Bools:
 
 def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refused]:
     """A reason for each resource of which there is too little."""
-    asked = wanted(pod)
     columns = cluster.columns
     found = []
-    for name, amount in asked.items():
+    for name, amount in wanted(pod).items():
         row = columns.resource_rows.get(name, UNKNOWN)
-        short = nodes[columns.free[row, nodes] < min(amount, MOST + 1)]
+        least = min(amount, MOST + 1)
+        short = nodes[columns.free[row, nodes] < least]
         if not len(short):
             continue
         reason = reason_of(name)
         # Where the node has less in all, no eviction helps: preemption must not try it.
-        ever = np.array(
-            [cluster.at(int(n)).node.allocatable.get(name, 0) >= asked[name] for n in short],
-            dtype=np.bool_,
-        )
+        ever = columns.offered[row, short] >= least
         found += [
             Refused(reason, part, curable)
             for part, curable in ((short[ever], True), (short[~ever], False))

@@ -53,7 +53,8 @@ def _ahead(
     finder = finder_of(pod, spread)
     counted = counted_nodes(pod, cluster, spread, required)
     totals = by_domain(cluster, spread.topology_key, cluster.found(finder), counted)
-    domains = np.unique(cluster.label(spread.topology_key)[counted])
+    # Not np.unique, which imports a large module when it is first called.
+    domains = np.flatnonzero(np.bincount(cluster.label(spread.topology_key)[counted]))
     if not len(domains):
         return np.zeros(len(totals), dtype=np.bool_)
     # As in Kubernetes: with fewer domains than minDomains the minimum counts as 0.
