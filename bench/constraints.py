@@ -95,6 +95,7 @@ def _spread(took: Iterator[float]) -> dict[str, float]:
         "times": len(found),
         "p50_ms": statistics.median(found),
         "p99_ms": found[min(len(found) - 1, len(found) * 99 // 100)],
+        "most_ms": found[-1],  # nearly always the first, which counts pods and judges all nodes
     }
 
 
@@ -189,7 +190,7 @@ def constraint_rows(figures: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     return [
         (
             f"decision at {figures['nodes']:,} nodes: {row['what']}",
-            f"p50 {row['p50_ms']:.2f} ms, p99 {row['p99_ms']:.1f} ms",
+            f"p50 {row['p50_ms']:.2f} ms, p99 {row['p99_ms']:.1f} ms, most {row['most_ms']:.1f} ms",
             f"p99 < {AIM_MS:.0f} ms",
             "",
         )

@@ -1,6 +1,7 @@
 """Pods bound per second on a real kube-apiserver: kube-scheduler, gpupool, and a bare loop.
 
     python -m bench.kubernetes_scheduling --nodes 1000 5000 --pods 6000 --rounds 3
+    python -m bench.kubernetes_scheduling --only raised extender --cores apart --rounds 5
 
 Everybody has a turn in every round. Other users of the machine slow one turn down and not the next,
 so what is compared is compared within a round, and the median of the rounds counts. There are many
@@ -13,9 +14,10 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
+from math import nan
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -50,6 +52,7 @@ from testbed.processes import Child, free_port
 _RAISED_QPS = 5000
 _FILTERS = 300
 _SINGLE = 300
+_CORES = ("apart", "beside")
 _FEWEST_PODS = 10  # of which a tenth can be left out
 
 DEFAULT = "kube-scheduler, as it comes"
@@ -57,6 +60,14 @@ RAISED = f"kube-scheduler, qps {_RAISED_QPS}"
 EXTENDER = "gpupool, asked by it"
 SECOND = "gpupool, second scheduler"
 BARE = "bare loop of Bindings"
+# Their short names, for `--only`.
+TITLES = {
+    "default": DEFAULT,
+    "raised": RAISED,
+    "extender": EXTENDER,
+    "second": SECOND,
+    "bare": BARE,
+}
 
 
 class Contender(NamedTuple):
@@ -94,7 +105,7 @@ def extender(plane: ControlPlane, folder: Path, port: int) -> list[str]:
     return [sys.executable, "-m", "gpupool", "extender", *flags]
 
 
-def contenders() -> dict[str, Contender]:
+def contenders(titles: Sequence[str]) -> dict[str, Contender]:
     port = free_port()
     asked = (
         partial(extender, port=port),
@@ -102,13 +113,14 @@ def contenders() -> dict[str, Contender]:
     )
     ready = f"http://127.0.0.1:{port}/readyz"
     alone, raised = partial(kube_scheduler, qps=0), partial(kube_scheduler, qps=_RAISED_QPS)
-    return {
+    everybody = {
         DEFAULT: Contender("default-scheduler", (alone,), share=0.1),
         RAISED: Contender("default-scheduler", (raised,), share=0.3),
         EXTENDER: Contender("default-scheduler", asked, ready, share=0.3),
         SECOND: Contender(SCHEDULER_NAME, (gpupool,)),
         BARE: Contender("nobody", ()),
     }
+    return {title: everybody[title] for title in titles}
 
 
 async def filter_ms(plane: ControlPlane, nodes: int) -> list[float]:
@@ -155,12 +167,14 @@ def _percentiles(took_ms: Sequence[float]) -> dict[str, float]:
     return {"p50": took_ms[len(took_ms) // 2], "p99": took_ms[len(took_ms) * 99 // 100]}
 
 
-async def measured(nodes: int, pods: int, rounds: int, *, apart: bool) -> dict[str, Any]:
+async def measured(
+    nodes: int, pods: int, rounds: int, titles: Sequence[str], *, apart: bool
+) -> dict[str, Any]:
     found: dict[str, list[Figure]] = {}
     where = "apart from the server" if apart else "beside the server"
     async with control_plane(nodes, apart) as (plane, kube):
         for number in range(rounds):
-            for title, contender in contenders().items():
+            for title, contender in contenders(titles).items():
                 count = max(_FEWEST_PODS, int(pods * contender.share))
                 figure = await _turn(plane, kube, nodes, count, contender)
                 found.setdefault(title, []).append(figure)
@@ -168,7 +182,7 @@ async def measured(nodes: int, pods: int, rounds: int, *, apart: bool) -> dict[s
                 print(f"{progress:<75}{figure.per_second:>6,.0f}/s", file=sys.stderr, flush=True)
         single_ms = {
             title: await _single_ms(plane, kube, contender)
-            for title, contender in contenders().items()
+            for title, contender in contenders(titles).items()
             if contender.commands
         }
         took_ms = await filter_ms(plane, nodes)
@@ -178,8 +192,8 @@ async def measured(nodes: int, pods: int, rounds: int, *, apart: bool) -> dict[s
         "where": where,
         "rounds": {title: [figure._asdict() for figure in each] for title, each in found.items()},
         "medians": {title: _median(each) for title, each in found.items()},
-        "to_kube_scheduler": {title: _ratio(each, found[RAISED]) for title, each in found.items()},
-        "to_bare_loop": {title: _ratio(each, found[BARE]) for title, each in found.items()},
+        "to_kube_scheduler": _ratios(found, RAISED),
+        "to_bare_loop": _ratios(found, BARE),
         "single_ms": single_ms,
         "filter_ms": _percentiles(took_ms),
     }
@@ -187,6 +201,11 @@ async def measured(nodes: int, pods: int, rounds: int, *, apart: bool) -> dict[s
 
 def _median(figures: Sequence[Figure]) -> dict[str, float]:
     return {name: median(getattr(figure, name) for figure in figures) for name in Figure._fields}
+
+
+def _ratios(found: Mapping[str, Sequence[Figure]], to: str) -> dict[str, float]:
+    """None of them, if that one had no turn."""
+    return {title: _ratio(each, found[to]) for title, each in found.items() if to in found}
 
 
 def _ratio(ours: Sequence[Figure], theirs: Sequence[Figure]) -> float:
@@ -201,8 +220,8 @@ def lines(size: dict[str, Any]) -> list[str]:
     for title, figure in size["medians"].items():
         cells = (
             f"{figure['per_second']:,.0f}/s",
-            f"{size['to_kube_scheduler'][title]:.2f} x",
-            f"{size['to_bare_loop'][title]:.0%}",
+            f"{size['to_kube_scheduler'].get(title, nan):.2f} x",
+            f"{size['to_bare_loop'].get(title, nan):.0%}",
             f"{figure['scheduler_ms']:.2f} ms",
             f"{figure['server_ms']:.2f} ms",
         )
@@ -219,12 +238,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--nodes", type=int, nargs="+", default=[1000, 5000])
     parser.add_argument("--pods", type=int, default=6000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=TITLES, default=list(TITLES))
+    parser.add_argument("--cores", nargs="+", choices=_CORES, default=list(_CORES))
     options = parser.parse_args(arguments)
+    titles = [TITLES[name] for name in options.only]
     figures = here_and_now()
     sizes = []
     with asyncio.Runner(loop_factory=event_loop) as runner:
-        for nodes, apart in product(options.nodes, (True, False)):
-            turns = measured(nodes, options.pods, options.rounds, apart=apart)
+        for nodes, cores in product(options.nodes, options.cores):
+            apart = cores == "apart"
+            turns = measured(nodes, options.pods, options.rounds, titles, apart=apart)
             sizes.append(runner.run(turns))
     figures["kubernetes_scheduling"] = sizes
     what = f"Up to {options.pods:,} pods of one card, nodes of {CARDS}"

@@ -95,7 +95,10 @@ def test_a_synthetic_trace_is_replayed_and_drawn(tmp_path: Path) -> None:
     picture = tmp_path / "plot.svg"
     shown = run("--synthetic", "12", "--policy", "residue", "--policy", "spread", "--plot", picture)
     assert "ALLOC-AT-100" in shown
-    assert picture.read_text(encoding="utf-8").count("<polyline") == 4
+    drawn = picture.read_text(encoding="utf-8")
+    assert drawn.count("<polyline") == 4
+    assert ">25</text>" in drawn, "round numbers along the axes"
+    assert ">125</text>" in drawn
 
 
 @pytest.mark.parametrize(

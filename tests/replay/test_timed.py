@@ -1,6 +1,7 @@
 """`gpupool replay --timed`: waiting jobs, with and without room that is kept for them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from gpupool.replay.load import at_load
 from gpupool.replay.synthetic import large_trace, synthetic_trace
 from gpupool.replay.timed import replay_timed
 from gpupool.replay.timed_figures import timed_figures
-from gpupool.replay.trace import Job, Machine, Trace, TraceError, node_of, pod_of
+from gpupool.replay.trace import Job, Machine, Trace, TraceError, Window, node_of, pod_of
 
 
 def trace_of(jobs: list[Job], nodes: int = 1, cards: int = 4) -> Trace:
@@ -30,8 +31,7 @@ def stream(until_s: int) -> list[Job]:
 
 def waits(trace: Trace, *, reserves: bool) -> dict[str, int]:
     record = replay_timed(trace, "best-fit", lambda _: None, reserves=reserves)
-    pairs = zip(record.decisions, record.waits_s, strict=True)
-    return {trace.pods[decision.pod].request.name: wait for decision, wait in pairs}
+    return {trace.pods[wait.pod].request.name: wait.waited_s for wait in record.waits}
 
 
 def test_a_large_pod_does_not_wait_for_the_end_of_a_stream_of_small_ones() -> None:
@@ -54,7 +54,7 @@ def test_a_gang_starts_whole_under_the_same_stream() -> None:
 
 
 def test_nobody_waits_for_ever() -> None:
-    trace = at_load(large_trace(8), 1.1)
+    trace = replace(at_load(large_trace(8), 1.1), window=None)  # to the last pod
     record = replay_timed(trace, "residue", lambda _: None)
     figures = timed_figures(trace, record)
     assert figures["never_placed"] == 0
@@ -65,19 +65,56 @@ def test_nobody_waits_for_ever() -> None:
     assert figures["slowdown"] >= 1
 
 
+def asked_for(trace: Trace, begin_s: int, end_s: int) -> float:
+    """The part of the GPUs that pods would hold in this time if none had to wait."""
+    held = 0.0
+    for pod in trace.pods:
+        came = pod.arrives_s or 0
+        held += pod.gpu_milli * max(0, min(end_s, came + (pod.runs_s or 0)) - max(begin_s, came))
+    return held / trace.capacity_milli / (end_s - begin_s)
+
+
 @pytest.mark.parametrize("load", [0.5, 1.0])
-def test_so_much_is_asked_for_at_once_in_the_second_half(load: float) -> None:
-    trace = at_load(synthetic_trace(20), load)
-    end = max(pod.arrives_s or 0 for pod in trace.pods)
-    asked = [
-        sum(
-            pod.gpu_milli
-            for pod in trace.pods
-            if (pod.arrives_s or 0) <= now < (pod.arrives_s or 0) + (pod.runs_s or 0)
-        )
-        for now in range(end // 2, end, max(1, end // 400))
-    ]
-    assert sum(asked) / len(asked) / trace.capacity_milli == pytest.approx(load, rel=0.05)
+@pytest.mark.parametrize("longest_s", [0, 10_000_000])
+def test_so_much_is_asked_for_in_each_part_of_the_stream(load: float, longest_s: int) -> None:
+    """Also if most of the work is that of a few pods which run longer than the stream takes."""
+    made = synthetic_trace(20)
+    first = replace(made.pods[0], gpu_milli=1000, runs_s=longest_s)
+    trace = at_load(replace(made, pods=(first, *made.pods[1:])), load)
+    window = trace.window
+    assert window is not None
+    assert 0 < window.begin_s < window.end_s < window.stop_s
+    middle_s = (window.begin_s + window.stop_s) // 2
+    for part in ((window.begin_s, middle_s), (middle_s, window.stop_s)):
+        assert asked_for(trace, *part) == pytest.approx(load, rel=0.06)
+
+
+def test_what_ran_before_ends_when_it_would_have() -> None:
+    short = [job(f"short-{at}", 1, 5 * at, 1) for at in range(10)]
+    trace = at_load(trace_of([job("long", 1, 0, 1000), *short]), 1.0)
+    old = [pod for pod in trace.pods if pod.ran_s]
+    window = trace.window
+    assert window is not None
+    assert old
+    for pod in old:
+        assert pod.ran_s + (pod.runs_s or 0) == 1000
+        assert 0 <= (pod.arrives_s or 0) < window.begin_s < (pod.arrives_s or 0) + (pod.runs_s or 0)
+
+
+def test_only_pods_of_the_window_count_and_who_still_waits_counts_too() -> None:
+    names = ("before", "holds", "starves", "after", "never")
+    times = (0, 100, 150, 300, 120)
+    cards = (1, 1, 1, 1, 5)
+    jobs = [job(*each, runs_s=150) for each in zip(names, cards, times, strict=True)]
+    jobs[1] = replace(jobs[1], runs_s=9000)
+    trace = replace(trace_of(jobs, cards=1), window=Window(100, 200, 400))
+    record = replay_timed(trace, "best-fit", lambda _: None)
+    figures = timed_figures(trace, record)
+    # "holds" waited for 50 s; "starves" for 250 s at least; "never" fits on no node.
+    assert (figures["counted"], figures["placed"], figures["never_placed"]) == (2, 1, 1)
+    assert figures["wait_mean_s"] == 150
+    assert figures["wait_p99_s"] == 250
+    assert figures["allocated"] == 100
 
 
 def test_half_of_the_gpu_of_large_jobs_is_for_eight_cards_and_more() -> None:
@@ -92,6 +129,8 @@ def test_a_load_needs_pods_that_end() -> None:
         at_load(trace_of([Job("p", 1000, 1024, 1, 1000, (), 0, None)]), 1.0)
     with pytest.raises(TraceError, match="with GPUs"):
         at_load(trace_of([job("p", 0, 0, 1)]), 1.0)
+    with pytest.raises(TraceError, match="run for a time"):
+        at_load(trace_of([job("p", 1, 0, 0)]), 1.0)
 
 
 def test_both_runs_stand_beside_each_other(tmp_path: Path) -> None:
@@ -109,6 +148,19 @@ def test_both_runs_stand_beside_each_other(tmp_path: Path) -> None:
     assert (on["reservations"], off["reservations"]) == (True, False)
     assert on["multi_wait_p99_s"] < off["multi_wait_p99_s"]
     assert picture.read_text(encoding="utf-8").count("<polyline") == 6
+
+
+def test_a_load_says_how_long_the_stream_is_and_who_counts() -> None:
+    arguments = ["--synthetic", "2", "--timed", "--load", "80"]
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 0, result.output
+    found = json.loads(CliRunner().invoke(command, [*arguments, "-o", "json"]).stdout)
+    stream, (figures,) = found["stream"], found["results"]
+    hours = {name: f"{seconds / 3600:.1f}" for name, seconds in stream.items()}
+    assert f"a stream of {hours['ends_s']} h" in result.output
+    assert f"from {hours['measured_from_s']} to {hours['measured_to_s']} h" in result.output
+    assert figures["counted"] == sum(group["pods"] for group in figures["by_cards"])
+    assert 0 < figures["counted"] < found["pods"]
 
 
 @pytest.mark.parametrize(

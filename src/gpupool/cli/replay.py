@@ -49,7 +49,7 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
     "--load",
     type=Real(1, 1000),
     metavar="PERCENT",
-    help="With --timed: compress the times until so much of the GPUs is asked for.",
+    help="With --timed: a long stream of the trace's pods that asks for so much of the GPUs.",
 )
 @click.option(
     "--reservations",
@@ -212,8 +212,15 @@ class _Study:
         cards = self.trace.capacity_milli // 1000
         return (
             f"{self.trace.name}: {len(self.trace.nodes)} nodes, {cards} cards, "
-            f"{len(self.trace.pods)} pods; {self.method.name}{load}"
+            f"{len(self.trace.pods)} pods; {self.method.name}{load}{self._stream()}"
         )
+
+    def _stream(self) -> str:
+        window = self.trace.window
+        if window is None:
+            return ""
+        hours = [f"{at_s / 3600:.1f}" for at_s in (window.stop_s, window.begin_s, window.end_s)]
+        return f": a stream of {hours[0]} h, pods count that arrive from {hours[1]} to {hours[2]} h"
 
     def document(self) -> Document:
         from gpupool.replay.report import as_json

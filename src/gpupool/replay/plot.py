@@ -1,5 +1,6 @@
 """Curves as an SVG picture: a panel for each quantity, a colour for each policy."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -11,6 +12,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 44, 48
 _MOST_POINTS = 600
 _COLOURS = ("#0b6e4f", "#c1440e", "#2b59c3", "#8a5a00", "#7b2cbf", "#555555")
 _TICKS = 6
+_ROUND = (1, 2, 2.5, 5, 10, 20)  # the last one: a logarithm may be a little too small
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,13 @@ class _Scale:
         return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
 
     def ticks(self) -> list[float]:
-        step = (self.high - self.low) / _TICKS
-        return [self.low + step * at for at in range(_TICKS + 1)]
+        """Round numbers, at most _TICKS steps apart."""
+        least = (self.high - self.low) / _TICKS
+        power = 10.0 ** math.floor(math.log10(least))
+        step = next(power * times for times in _ROUND if power * times >= least)
+        # Counted in steps: sums of fractions would miss the last one.
+        first, last = math.ceil(self.low / step), math.floor(self.high / step + 1e-9)
+        return [step * at for at in range(first, last + 1)]
 
 
 def _scale(values: Sequence[float], begin: float, end: float) -> _Scale:
@@ -88,7 +95,8 @@ def _axes(x: _Scale, y: _Scale, panel: Panel) -> list[str]:
 
 
 def _lines(curves: Sequence[Curve], x: _Scale, y: _Scale) -> list[str]:
-    parts = []
+    """The names go on top of all lines, with a white edge: lines may be anywhere."""
+    parts, names = [], []
     for at, curve in enumerate(curves):
         colour = _COLOURS[at % len(_COLOURS)]
         points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in zip(curve.x, curve.y, strict=True))
@@ -96,11 +104,12 @@ def _lines(curves: Sequence[Curve], x: _Scale, y: _Scale) -> list[str]:
             f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
         )
         right = _WIDTH - _RIGHT - 8
-        parts.append(
+        names.append(
             f'<text x="{right}" y="{_HEIGHT - _BOTTOM - 10 - 16 * at}" text-anchor="end"'
-            f' fill="{colour}">{escape(curve.label)}</text>'
+            f' fill="{colour}" stroke="white" stroke-width="4" paint-order="stroke">'
+            f"{escape(curve.label)}</text>"
         )
-    return parts
+    return parts + names
 
 
 def _thinned(curve: Curve) -> Curve:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpupool.replay.plot import Panel
 from gpupool.replay.study import Method, Outcome, arrivals_for
-from gpupool.replay.trace import Trace
+from gpupool.replay.trace import Trace, Window
 
 
 def as_json(trace: Trace, method: Method, found: Sequence[Outcome]) -> dict[str, Any]:
@@ -19,7 +19,16 @@ def as_json(trace: Trace, method: Method, found: Sequence[Outcome]) -> dict[str,
         "nodes": len(trace.nodes),
         "cards": trace.capacity_milli // 1000,
         "pods": len(trace.pods),
+        **({"stream": _stream(trace.window)} if trace.window else {}),
         "results": [_result(outcome) for outcome in found],
+    }
+
+
+def _stream(window: Window) -> dict[str, int]:
+    return {
+        "measured_from_s": window.begin_s,
+        "measured_to_s": window.end_s,
+        "ends_s": window.stop_s,
     }
 
 

@@ -1,45 +1,59 @@
 """Figures of a timed replay: who waited for how long, by number of cards.
 
-GPU allocated counts from the middle of the arrivals to the last one: before, the cluster fills; and
-after, it drains.
+Of a stream of pods those count that arrive in its window, and one that still waits at the end has
+waited for so long at least: otherwise pods that starve would not be seen. GPU allocated counts from
+the beginning of the window to the end of the stream; of a trace with its own times, from the middle
+of the arrivals to the last one: before, the cluster fills; and after, it drains.
 """
 
 from collections.abc import Sequence
 
 from gpupool.replay.figures import Curve, Figures, percent, rate
-from gpupool.replay.timed import TimedRecord
+from gpupool.replay.timed import TimedRecord, Wait
 from gpupool.replay.trace import Trace
 
 _SHORTEST_S = 10  # a run that counts for the slowdown: of a pod of a second nobody minds ten
-_GROUPS = ((0, 0), (1, 1), (2, 7), (8, 10**6))  # numbers of cards of a job
+_MANY = 10**6
+_GROUPS = ((0, 0), (1, 1), (2, 7), (8, _MANY))  # numbers of cards of a job
 _POINTS = 200
 
 
 def timed_figures(trace: Trace, record: TimedRecord) -> Figures:
-    waits = sorted(record.waits_s)
-    multi = sorted(_waits(trace, record, 2, 10**6))
+    counted = counted_waits(trace, record)
+    waits = sorted(wait.waited_s for wait in counted)
+    multi = _waits(trace, counted, 2, _MANY)
+    placed = sum(wait.runs for wait in counted)
     return {
-        "placed": len(waits),
-        "never_placed": len(trace.pods) - len(waits),
+        "counted": len(counted),
+        "placed": placed,
+        "never_placed": (len(counted) if trace.window else len(trace.pods)) - placed,
         "waited": sum(wait > 0 for wait in waits),
         "wait_mean_s": _mean(waits),
         "wait_p95_s": quantile(waits, 0.95),
         "wait_p99_s": quantile(waits, 0.99),
         "multi_wait_mean_s": _mean(multi),
         "multi_wait_p99_s": quantile(multi, 0.99),
-        "slowdown": _slowdown(trace, record),
+        "slowdown": _slowdown(trace, counted),
         "allocated": _allocated(trace, record),
         "allocated_most": percent(max(record.allocated_milli, default=0), trace.capacity_milli),
         "makespan_s": record.last_end_s,
         "reservations_made": record.reservations,
-        "by_cards": [_group(trace, record, least, most) for least, most in _GROUPS],
+        "by_cards": [_group(trace, counted, least, most) for least, most in _GROUPS],
         "decisions": record.attempts,
         "decisions_per_s": rate(record.attempts, record.seconds),
     }
 
 
-def _group(trace: Trace, record: TimedRecord, least: int, most: int) -> dict[str, object]:
-    waits = sorted(_waits(trace, record, least, most))
+def counted_waits(trace: Trace, record: TimedRecord) -> list[Wait]:
+    """Of the pods that are measured."""
+    window = trace.window
+    if window is None:
+        return record.waits
+    return [wait for wait in record.waits if window.begin_s <= wait.arrived_s < window.end_s]
+
+
+def _group(trace: Trace, counted: Sequence[Wait], least: int, most: int) -> dict[str, object]:
+    waits = _waits(trace, counted, least, most)
     return {
         "cards": f"{least}" if least == most else f"{least}-{most}" if most < 100 else f"{least}+",
         "pods": len(waits),
@@ -49,25 +63,27 @@ def _group(trace: Trace, record: TimedRecord, least: int, most: int) -> dict[str
     }
 
 
-def _waits(trace: Trace, record: TimedRecord, least: int, most: int) -> list[int]:
-    pairs = zip(record.decisions, record.waits_s, strict=True)
-    return [wait for d, wait in pairs if least <= trace.pods[d.pod].cards <= most]
+def _waits(trace: Trace, counted: Sequence[Wait], least: int, most: int) -> list[int]:
+    """From the shortest to the longest."""
+    return sorted(w.waited_s for w in counted if least <= trace.pods[w.pod].cards <= most)
 
 
-def _slowdown(trace: Trace, record: TimedRecord) -> float | None:
+def _slowdown(trace: Trace, counted: Sequence[Wait]) -> float | None:
     """The mean of (waited + ran) / ran."""
     found = []
-    for decision, wait in zip(record.decisions, record.waits_s, strict=True):
-        runs_s = trace.pods[decision.pod].runs_s
+    for wait in counted:
+        runs_s = trace.pods[wait.pod].runs_s
         if runs_s is not None:
             ran_s = max(runs_s, _SHORTEST_S)
-            found.append((wait + ran_s) / ran_s)
+            found.append((wait.waited_s + ran_s) / ran_s)
     return _mean(found, 3)
 
 
 def _allocated(trace: Trace, record: TimedRecord) -> float | None:
     first = record.times_s[0] if record.times_s else 0
-    begin, end = (first + record.last_arrival_s) / 2, record.last_arrival_s
+    begin, end = (first + record.last_arrival_s) / 2, float(record.last_arrival_s)
+    if trace.window is not None:
+        begin, end = trace.window.begin_s, trace.window.stop_s
     area = 0.0
     spans = zip(record.times_s, record.times_s[1:], record.allocated_milli, strict=False)
     for since, until, held in spans:
@@ -77,7 +93,7 @@ def _allocated(trace: Trace, record: TimedRecord) -> float | None:
 
 def wait_curve(label: str, trace: Trace, record: TimedRecord) -> Curve:
     """How long pods with several cards waited, from the shortest to the longest."""
-    waits = sorted(_waits(trace, record, 2, 10**6))
+    waits = _waits(trace, counted_waits(trace, record), 2, _MANY)
     if not waits:
         return Curve(label, (), ())
     parts = [at / _POINTS for at in range(_POINTS + 1)]

@@ -3,9 +3,11 @@
 A job is a pod, or a gang of pods that start together or not at all.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from time import process_time
+from typing import cast
 
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
@@ -14,7 +16,8 @@ from gpupool.engine.gang import Placements, decide_gang
 from gpupool.engine.kinds import kind_of
 from gpupool.engine.node_state import Held
 from gpupool.engine.packing import Packing
-from gpupool.engine.reservations import Patience, Reservations, Waiting
+from gpupool.engine.patience import Patience
+from gpupool.engine.reservations import Reservations, Waiting
 from gpupool.engine.run_times import RunTimes
 from gpupool.engine.verdicts import shape_of
 from gpupool.replay.trace import Trace
@@ -28,6 +31,7 @@ class TimedJob:
     arrives_s: int
     runs_s: int | None
     gpu_milli: int
+    ran_s: int = 0  # before it arrived
 
 
 def jobs_of(trace: Trace) -> list[TimedJob]:
@@ -52,6 +56,7 @@ def _job(trace: Trace, members: Sequence[int]) -> TimedJob:
         max(pod.arrives_s or 0 for pod in pods),
         None if None in runs else max(each or 0 for each in runs),
         sum(pod.gpu_milli for pod in pods),
+        max(pod.ran_s for pod in pods),
     )
 
 
@@ -68,6 +73,9 @@ class TimedStage:
         self.allocated_milli = 0
         self.seconds = 0.0  # CPU time, because other programs may use the machine too
         self._began: dict[str, tuple[Hashable, int]] = {}  # by uid: kind and time
+        self._freed: set[str] = set()  # nodes on which room became free
+        self._nodes = trace.nodes
+        self._possible: dict[Hashable, bool] = {}
 
     def arrive(self, job: TimedJob) -> None:
         began = process_time()
@@ -107,53 +115,108 @@ class TimedStage:
                     return False
         return True
 
-    def _placements(self, job: TimedJob) -> Placements | None:
-        policy = self.packing.policy
+    def may_fit_now(self, job: TimedJob) -> bool:
+        """Whether a job that fitted nowhere may fit since room became free."""
+        own = self.reservations.get(job.members)
+        open_for = [own] if own is not None else self.reservations.all()
+        kept = {node for each in open_for for node in each.nodes()}
+        return any(
+            node in kept or self._may_fit_on(pod, node)
+            for node in self._freed
+            for pod in job.requests
+        )
+
+    def _may_fit_on(self, pod: PodRequest, node: str) -> bool:
+        columns, state = self.cluster.columns, self.cluster.state(node)
+        if state is None:
+            return False
+        at = state.index
+        return (
+            pod.resources.get("cpu", 0) <= columns.cpu_free[at]
+            and pod.resources.get("memory", 0) <= columns.host_free[1][at]
+            and all(
+                ask.whole <= columns.whole_free[at]
+                if ask.whole
+                else ask.units <= columns.largest_free[at]
+                for ask in pod.gpus
+            )
+        )
+
+    def settle(self) -> None:
+        """Room that became free is kept for those for whom room is kept elsewhere."""
+        began = process_time()
+        for node in sorted(self._freed) if len(self.reservations) else ():
+            given_up = self.reservations.settle(node, self.packing.policy)
+            self._freed |= {seat.placement.node for seat in given_up}
+        self.seconds += process_time() - began
+
+    def forget_freed(self) -> None:
+        self._freed.clear()
+
+    def fits_when_empty(self, job: TimedJob) -> bool:
+        if job.shape not in self._possible:
+            empty = ClusterModel()
+            for node in self._nodes:
+                empty.set_node(node)
+            self._possible[job.shape] = self._placements(job, empty) is not None
+        return self._possible[job.shape]
+
+    def _placements(self, job: TimedJob, cluster: ClusterModel | None = None) -> Placements | None:
+        cluster, policy = cluster or self.cluster, self.packing.policy
         if len(job.requests) > 1:
-            found = decide_gang(self.cluster, job.requests, policy, len(job.requests))
+            found = decide_gang(cluster, job.requests, policy, len(job.requests))
             return found if isinstance(found, dict) else None
-        decision = decide(self.cluster, job.requests[0], policy)
+        decision = decide(cluster, job.requests[0], policy)
         return {job.requests[0].uid: decision} if isinstance(decision, Placement) else None
 
     def _place(self, job: TimedJob, found: Placements, now: int) -> None:
-        self.reservations.drop(job.members)
+        kept = self.reservations.get(job.members)
+        if kept is not None:
+            self._freed |= kept.nodes()
+            self.reservations.drop(job.members)
         for request in job.requests:
             self.cluster.hold(request, *found[request.uid])
             self.reservations.backfilled(request.uid, self.packing.policy)
-            self._began[request.uid] = (kind_of(request), now)
+            self._began[request.uid] = (kind_of(request), now - job.ran_s)
         self.patience.placed(0, now - job.arrives_s)
         self.allocated_milli += job.gpu_milli
 
     def leave(self, job: TimedJob, now: int) -> None:
         for request in job.requests:
+            held = self.cluster.held(request.uid)
+            if held is not None:
+                self._freed.add(held.node)
             self.cluster.release(request.uid)
             self.reservations.gone(request.uid)
             kind, began = self._began.pop(request.uid)
             self.run_times.ended(kind, now - began)
         self.allocated_milli -= job.gpu_milli
 
-    def reserve(self, waiting: Sequence[TimedJob], now: int) -> bool:
-        """Whether a reservation was made. `waiting`: first come first."""
+    def reserve(self, waiting: Iterable[TimedJob], now: int) -> list[tuple[int, ...]]:
+        """Members of the jobs for which room is kept from now on. `waiting`: first come first."""
         if not self.reserves:
-            return False
+            return []
         began = process_time()
         made = self._reserve(waiting, now)
         self.seconds += process_time() - began
         return made
 
-    def _reserve(self, waiting: Sequence[TimedJob], now: int) -> bool:
-        before_s = now - self.patience.of(0)
-        due = [
-            Waiting(job.members, job.requests, job.arrives_s)
-            for job in waiting
-            if job.arrives_s < before_s and not self.reservations.is_full()
-        ]
+    def _reserve(self, waiting: Iterable[TimedJob], now: int) -> list[tuple[int, ...]]:
         policy = self.packing.policy
 
         def ends(held: Held, of: int) -> float:
             kind, began_s = self._began[held.pod.uid]
             return now + self.run_times.left_s(kind, now - began_s, of)
 
-        made = self.reservations.consider(due, policy, ends, now) if due else []
-        self.reservations.move_late(policy, ends, now)
-        return bool(made)
+        made: list[tuple[int, ...]] = []
+        if self.reservations.may_consider(now):
+            before_s = now - self.patience.of(0)
+            old = takewhile(lambda job: job.arrives_s < before_s, waiting)
+            due = [Waiting(job.members, job.requests, job.arrives_s) for job in old]
+            if due:
+                found = self.reservations.consider(due, policy, ends, now)
+                made = [cast(tuple[int, ...], each.waiting.key) for each in found]
+        before = {node for each in self.reservations.all() for node in each.nodes()}
+        if self.reservations.move_late(policy, ends, now):
+            self._freed |= before
+        return made

@@ -24,6 +24,16 @@ class TracePod:
     arrives_s: int | None = None
     runs_s: int | None = None  # None: for ever
     gang: str = ""  # pods with the same name start together or not at all
+    ran_s: int = 0  # so long it had run before it arrived
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Of a stream of pods: those that arrive from `begin_s` to `end_s` are measured."""
+
+    begin_s: int
+    end_s: int
+    stop_s: int  # when the stream ends: who still waits has waited at least until then
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,7 @@ class Trace:
     name: str
     nodes: tuple[NodeInfo, ...]
     pods: tuple[TracePod, ...]
+    window: Window | None = None  # None: all pods are measured, until the last one has ended
 
     @property
     def capacity_milli(self) -> int:
