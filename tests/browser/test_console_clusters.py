@@ -141,6 +141,31 @@ async def create_by_template(visitor: Visitor, words: dict[str, str], sample: st
     await visitor.page.until("!location.pathname.endsWith('/create')")
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("38", "Nodes: 39 of 40"),
+        # 42 routes are allowed already: the advice must not lower that quota.
+        ("41", "Nodes: 42, and the quota allows 40. Raise it with: {set} nodes-per-cluster=42"),
+        (
+            "50",
+            "Nodes: 51, and the quota allows 40. "
+            "Raise it with: {set} nodes-per-cluster=51 routes-per-cluster=51",
+        ),
+        *((wrong, "Nodes: 1 of 40") for wrong in ("-5", "2.5", "1e3", "x", "")),
+    ],
+)
+async def test_the_form_counts_nodes_as_they_are_typed(
+    open_browser: OpenBrowser, machine: Machine, typed: str, said: str
+) -> None:
+    async with signed_in(open_browser, machine.address) as visitor:
+        await visitor.goes_to("/create/cluster")
+        await visitor.page.until("document.querySelector('#quota')?.innerText")
+        await fills(visitor, masters_count="1", pool1_count=typed)
+        shown = await visitor.page.run("document.querySelector('#quota').innerText")
+    assert shown == said.format(set="gpupool quota set")
+
+
 @pytest.mark.parametrize("language", ["zh-CN", "en"])
 async def test_a_gpu_cluster_is_made_and_node_labels_lead_applications(
     machine: Machine,

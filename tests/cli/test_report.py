@@ -50,6 +50,7 @@ IDLE = GOT._replace(told=4 * HOUR, idle=4 * HOUR)
 def report(**changes: object) -> Report:
     made = Report(
         "namespace",
+        36_000,
         0,
         36_000,
         [usage_of("<b>research</b>", GOT), usage_of("=cmd()", Sample(seen=1))],
@@ -68,6 +69,13 @@ def test_what_nobody_told_is_unknown_and_not_unused() -> None:
     assert (usage.given, usage.used, usage.idle, usage.unknown) == (4, 1, 2, 1)
     assert usage.used_percent == pytest.approx(100 / 3)
     assert usage_of("a", GOT._replace(known=0, within=0)).used_percent is None
+
+
+def test_the_time_is_the_one_that_was_asked_for() -> None:
+    """The sums begin with a minute of the history, which may be the one before."""
+    hour = report(asked_s=3600, since_s=32_340, cluster=GOT._replace(seen=HOUR))
+    assert "GPU-hours of the last 60 min: " in "\n".join(hour.lines(Layout(None)))
+    assert "last 60 min" in html_text(hour)
 
 
 def test_what_a_person_reads_adds_up_to_the_last_digit() -> None:

@@ -171,7 +171,7 @@ def check_totals(sums: dict[Kind, Sums]) -> None:
     totals = []
     for kind, found in sums.items():
         rows = [usage_of(series.name, sample) for series, sample in found.of]
-        report = Report(kind, 0, 1, rows, None, Points(60, 0, ()), [], []).document()
+        report = Report(kind, 1, 0, 1, rows, None, Points(60, 0, ()), [], []).document()
         total = report["total"]
         for name in ("given", "used", "idle", "unknown"):
             items = sum(item[f"{name}GpuHours"] for item in report["items"])

@@ -177,8 +177,6 @@ def _listed(context: click.Context, resource: "Resource", namespace: str = "") -
 
 def _ask(context: click.Context, work: "Callable[[Kube], Awaitable[Answer]]") -> "Answer":
     """Of the cluster that the command would use, as far as its options are written already."""
-    import aiohttp  # noqa: F401  # slow to load, which is not the cluster's fault
-
     from gpupool.cli.programs import ask_within
 
     where = {key: context.params.get(key) or "" for key in ("kubeconfig", "context")}

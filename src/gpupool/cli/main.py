@@ -9,7 +9,6 @@ import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -94,6 +93,8 @@ class _Commands(Explained, click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            from difflib import get_close_matches
+
             close = get_close_matches(args[0], COMMANDS, n=1)
             if not close:
                 raise

@@ -106,6 +106,7 @@ async def made(kube: "Kube", history: "History", by: str, since_s: int, idle_s: 
     total = await history.sums(Kind.CLUSTER, since)
     return Report(
         by,
+        since_s,
         sums.since_s,
         sums.until_s,
         sorted((usage_of(s.name, x) for s, x in sums.of), key=lambda u: (-u.given, u.name)),

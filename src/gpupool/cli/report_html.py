@@ -42,7 +42,7 @@ svg { min-width: 640px; } tr.total td { font-weight: 600; }
 
 
 def html_text(report: Report) -> str:
-    title = f"GPU usage by {report.by}, last {words(report.until_s - report.since_s)}"
+    title = f"GPU usage by {report.by}, last {words(report.asked_s)}"
     parts = [
         f"<h1>{escape(title)}</h1>",
         f"<p>From {_time(report.since_s)} to {_time(report.until_s)}.</p>",

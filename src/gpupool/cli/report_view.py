@@ -137,7 +137,8 @@ def advice_fields(advice: Advice) -> Document:
 @dataclass(frozen=True, slots=True)
 class Report:
     by: str
-    since_s: int
+    asked_s: int  # how far back
+    since_s: int  # begins with a slot of the history, so it may be a little earlier
     until_s: int
     rows: Sequence[Usage]
     cluster: Sample | None
@@ -178,16 +179,15 @@ class Report:
 
     def _text(self) -> list[Line]:
         seen_s = 0 if self.cluster is None else self.cluster.seen / 1000
-        asked_s = self.until_s - self.since_s
         given, used, idle, unknown = shown_parts(total_of(self.rows))
         lines = [
             Line(""),
             Line(
-                f"GPU-hours of the last {words(asked_s)}: {given} given = {used} used "
+                f"GPU-hours of the last {words(self.asked_s)}: {given} given = {used} used "
                 f"+ {idle} idle + {unknown} unknown.{self._cluster()}"
             ),
         ]
-        if asked_s - seen_s > 120:
+        if self.asked_s - seen_s > 120:
             lines.append(Line(f"The history knows {words(seen_s)} of it; the rest is unknown."))
         if self.idle:
             held = sum(pod.held_cards for pod in self.idle)

@@ -148,6 +148,7 @@ _NEXT_STEPS = (
     ),
     word("See why cards are out of use (gpupool gpu list), or add a node."),
     word("Request {other}, or add a node that offers {offer}."),
+    word("Change the node affinity {affinity}, or add a node that meets it."),
     word("Request {most} or fewer cards, or add a node with {count}."),
     word("Request {most} or fewer units, or add a node with larger cards."),
     word("a share (aliyun.com/gpu-mem)"),

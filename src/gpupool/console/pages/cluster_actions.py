@@ -56,7 +56,7 @@ async def _ask_create(visit: Visit) -> Question:
     quotas = await _quotas(own)
     used = sum(each.is_local for each in await own.known())
     clusters = quotas["clusters"].limit
-    nodes = min(quotas["nodes-per-cluster"].limit, quotas["routes-per-cluster"].limit)
+    limits = {name: quotas[name].limit for name in ("nodes-per-cluster", "routes-per-cluster")}
     return Question(
         title=t("Create cluster"),
         sentence=t(
@@ -64,13 +64,13 @@ async def _ask_create(visit: Visit) -> Question:
             "{nodes}.",
             used=used,
             clusters=clusters,
-            nodes=nodes,
+            nodes=min(limits.values()),
         ),
         button=t("Create cluster"),
         fields=cluster_fields(t, visit.machines, await own.machines()),
         command="gpupool up --name NAME --config FILE",
         cancel=visit.link("clusters"),
-        extra={"limit": nodes, "shared": shared_words(t, quotas), "pools": POOLS},
+        extra={"limits": limits, "shared": shared_words(t, quotas), "pools": POOLS},
     )
 
 

@@ -157,7 +157,7 @@ async def _ask_scale(visit: Visit) -> Question:
     return Question(
         title=t("Scale out node pool {name}", name=name),
         button=t("Scale out"),
-        fields=(count_field(t("Nodes wanted"), pool["spec"].get("count", 1)),),
+        fields=(count_field(t, t("Nodes wanted"), pool["spec"].get("count", 1)),),
         command=f"kubectl scale nodepool {name} --replicas=N",
     )
 

@@ -59,18 +59,18 @@ def new_fields(
     return (
         Field("name", t("Node pool name"), value=start.name, is_required=True, longest=63),
         *existing,
-        count_field(t("Nodes"), 1, t("May be 0: nodes can be added later.")),
+        count_field(t, t("Nodes"), 1),
         Field("type", t("Instance type"), kind, value=usual, is_required=True, choices=types),
         *spec_fields(t, spec),
     )
 
 
-def count_field(label: str, count: int, help_: str = "") -> Field:
+def count_field(t: Translate, label: str, count: int) -> Field:
     return Field(
         "count",
         label,
         FieldKind.NUMBER,
-        help_,
+        t("From 0 to {most}. It can be changed later.", most=f"{MOST_NODES:,}"),
         str(count),
         is_required=True,
         least=0,

@@ -6,21 +6,29 @@ function watchQuotas() {
 }
 
 function count(form) {
-  const shown = form?.querySelector("[data-limit]");
+  const shown = form?.querySelector("[data-limits]");
   if (!shown) return;
-  const limit = Number(shown.dataset.limit);
+  const limits = JSON.parse(shown.dataset.limits);
   let sum = 0;
   for (const field of form.querySelectorAll("input[name$=-count]")) {
     const pool = form.querySelector(`input[name=${field.name.replace("-count", "-name")}]`);
     const source = form.querySelector(`select[name=${field.name.replace("-count", "-source")}]`);
     const chosen = form.querySelectorAll(`input[name=${field.name.replace("-count", "-machines")}]:checked`);
     if (pool && !pool.value.trim()) continue;
-    sum += source?.value === "existing" ? chosen.length : Number(field.value) || 0;
+    sum += source?.value === "existing" ? chosen.length : wholeNumber(field.value);
   }
-  const isOver = sum > limit;
-  const words = isOver ? shown.dataset.over : shown.dataset.words;
-  shown.textContent = words.replaceAll("{sum}", sum).replaceAll("{limit}", limit);
-  shown.className = isOver ? "error" : "help";
+  const over = Object.keys(limits).filter((name) => sum > limits[name]);
+  const words = over.length ? shown.dataset.over : shown.dataset.words;
+  shown.textContent = words
+    .replaceAll("{sum}", sum)
+    .replaceAll("{limit}", Math.min(...Object.values(limits)))
+    .replaceAll("{quotas}", over.map((name) => `${name}=${sum}`).join(" "));
+  shown.className = over.length ? "error" : "help";
+}
+
+// What the server would refuse counts as nothing; it says why.
+function wholeNumber(text) {
+  return /^\s*\d+\s*$/.test(text) ? Number(text) : 0;
 }
 
 watchQuotas();

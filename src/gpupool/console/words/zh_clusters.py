@@ -72,10 +72,8 @@ WORDS = {
     "Load balancers: {used} of {limit}": "负载均衡：{used} / {limit}",
     "EIPs: {used} of {limit}": "EIP：{used} / {limit}",
     "Nodes: {sum} of {limit}": "节点：{sum} / {limit}",
-    "Nodes: {sum}, and the quota allows {limit}. Raise it with: "
-    "gpupool quota set nodes-per-cluster={sum} routes-per-cluster={sum}": (
-        "节点：{sum}，配额为 {limit}。提高配额："
-        "gpupool quota set nodes-per-cluster={sum} routes-per-cluster={sum}"
+    "Nodes: {sum}, and the quota allows {limit}. Raise it with: gpupool quota set {quotas}": (
+        "节点：{sum}，配额为 {limit}。提高配额：gpupool quota set {quotas}"
     ),
     "Cluster {name} is being created.": "正在创建集群 {name}。",
     "Start cluster {name}": "启动集群 {name}",

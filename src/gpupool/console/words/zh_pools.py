@@ -17,7 +17,7 @@ WORDS = {
     "managed": "托管",
     "custom": "自定义",
     "Node pool name": "节点池名称",
-    "May be 0: nodes can be added later.": "可以为 0，以后再添加节点。",
+    "From 0 to {most}. It can be changed later.": "0 到 {most}，以后可以修改。",
     "Node labels": "节点标签",
     "One per line: key=value": "每行一个：key=value",
     "ECS tags": "ECS 标签",
