@@ -62,7 +62,7 @@ def package_layer() -> bytes:
     for package in _PRODUCTION:
         below = _below(_SOURCE / package)
         files |= {f"{_PACKAGES}/{path.relative_to(_SOURCE)}": path for path in below}
-    start = f"#!/usr/bin/{VERSION}\nfrom gpupool.cli.main import main\nmain()\n"
+    start = f"#!/usr/bin/{VERSION}\nfrom gpupool.__main__ import main\nmain()\n"
     return _layer(files, {}, {"usr/bin/gpupool": start.encode()})
 
 

@@ -1,6 +1,7 @@
 """The exit codes that docs/cli.md promises, one after the other."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -99,3 +100,15 @@ def test_a_command_whose_exit_code_is_an_answer_says_so(command: str) -> None:
     found = gpupool.get_command(click.Context(gpupool), command)
     assert found is not None
     assert "exit code is" in (found.help or "")
+
+
+def test_ctrl_c_while_modules_are_loaded_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "gpupool", "version"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (exit_codes.INTERRUPTED, "\nInterrupted.\n")

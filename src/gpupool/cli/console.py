@@ -11,7 +11,7 @@ from gpupool.cli.example_files import known_examples
 from gpupool.cli.known_names import namespaces
 from gpupool.cli.numbers import Whole
 from gpupool.cli.options import access_options
-from gpupool.cli.programs import default_kubeconfig, run_with_access
+from gpupool.cli.programs import default_kubeconfig, log_to_stderr, run_with_access
 
 if TYPE_CHECKING:
     from gpupool.console.model import Model
@@ -91,6 +91,7 @@ def command(port: int, agents: str, **where: str) -> None:
         else:
             await run_console(kube, None, new_model, with_past, ready)
 
+    log_to_stderr()
     run_with_access(work, "gpupool-console", **where)
 
 
