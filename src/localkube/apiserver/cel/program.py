@@ -14,11 +14,13 @@ from localkube.apiserver.cel.errors import (
     OutOfBudget,
     no_such_overload,
 )
+from localkube.apiserver.cel.field_names import name_in
 from localkube.apiserver.cel.frame import Frame, Run
 from localkube.apiserver.cel.function import called, with_alternative
 from localkube.apiserver.cel.functions import FUNCTIONS, UNSUPPORTED
 from localkube.apiserver.cel.loops import LOOPS, keeping
 from localkube.apiserver.cel.operators import OPERATORS
+from localkube.apiserver.cel.optionals import given, optional_field, optional_item
 from localkube.apiserver.cel.parser import parse
 from localkube.apiserver.cel.syntax import (
     Call,
@@ -152,18 +154,18 @@ class _Compiler:
         result = self._field_type(node, kind)
         field = node.field
         if node.optional:
-            return _Code(lambda frame: _optional(frame, operand(frame), field), OPTIONAL)
+            return _Code(lambda frame: optional_field(frame, operand(frame), field), OPTIONAL)
 
         def run(frame: Frame) -> Any:
             frame.charge(1)
             value = operand(frame)
             if isinstance(value, Mapping):
                 try:
-                    return value[field]
+                    return value[name_in(value, field)]
                 except KeyError:
                     raise EvaluationError(f"no such key: {field}") from None
             if isinstance(value, Optional):
-                return _optional(frame, value, field)
+                return optional_field(frame, value, field)
             raise EvaluationError(f"no such key: {field}")
 
         return _Code(run, OPTIONAL if kind == OPTIONAL else result)
@@ -191,7 +193,7 @@ class _Compiler:
                 return False
             if not isinstance(value, Mapping):
                 raise EvaluationError(f"no such key: {field}")
-            return field in value
+            return name_in(value, field) in value
 
         return _Code(run, BOOL)
 
@@ -199,13 +201,13 @@ class _Compiler:
         operand, kind = self.code(node.operand, depth)
         key, _ = self.code(node.key, depth)
         if node.optional or kind == OPTIONAL:
-            return _Code(lambda frame: _optional(frame, operand(frame), key(frame)), OPTIONAL)
+            return _Code(lambda frame: optional_item(frame, operand(frame), key(frame)), OPTIONAL)
 
         def run(frame: Frame) -> Any:
             frame.charge(1)
             value = operand(frame)
             if isinstance(value, Optional):
-                return _optional(frame, value, key(frame))
+                return optional_item(frame, value, key(frame))
             return looked_up(value, key(frame))
 
         return _Code(run, DYN if kind == DYN else UNKNOWN)
@@ -262,7 +264,7 @@ class _Compiler:
             found: list[Any] = []
             for item, optional in items:
                 value = item(frame)
-                found += _given(value) if optional else (value,)
+                found += given(value) if optional else (value,)
             return found
 
         return _Code(run, LIST)
@@ -277,12 +279,12 @@ class _Compiler:
             frame.charge(_MAP_COST + len(entries))
             found: dict[Any, Any] | MixedKeys = {}
             for key, value, optional in entries:
-                name, given = key(frame), value(frame)
+                name, made = key(frame), value(frame)
                 if not isinstance(name, str | int | bool):
                     raise EvaluationError(f"unsupported key type: {type_name(name)}")
                 if has_key(found, name):
                     raise EvaluationError(f"Failed with repeated key: {shown(name)}")
-                for each in _given(given) if optional else (given,):
+                for each in given(made) if optional else (made,):
                     found = with_entry(found, name, each)
             return found
 
@@ -313,10 +315,10 @@ class _Compiler:
                 raise self._undeclared(target.at, target.name)
             name, target = dotted, None
         function = FUNCTIONS.get(name)
-        given = ([] if target is None else [target]) + list(node.args)
+        parts = ([] if target is None else [target]) + list(node.args)
         if function is None:
             raise self._undeclared(node.at, name)
-        args = [self.code(arg, depth) for arg in given]
+        args = [self.code(arg, depth) for arg in parts]
         if not function.accepts(len(args), method=target is not None):
             types = [type_text(arg.type) for arg in args]
             shape = f"{types[0]}.({', '.join(types[1:])})" if target else f"({', '.join(types)})"
@@ -366,29 +368,6 @@ _CODE: dict[type, Callable[[_Compiler, Any, int], _Code]] = {
     Loop: _Compiler._loop,
     Call: _Compiler._call,
 }
-
-
-def _given(value: Any) -> tuple[Any, ...]:
-    if not isinstance(value, Optional):
-        raise no_such_overload()
-    return value.values
-
-
-def _optional(frame: Frame, value: Any, key: Any) -> Optional:
-    """`value.?key`, and any selection from an optional."""
-    frame.charge(1)
-    if isinstance(value, Optional):
-        if not value.values:
-            return value
-        value = value.values[0]
-    if value is None:
-        return Optional.NONE
-    if not isinstance(value, Mapping | list):
-        raise no_such_overload()
-    try:
-        return Optional((looked_up(value, key),))
-    except EvaluationError:
-        return Optional.NONE
 
 
 def problem_of(error: EvaluationError | OutOfBudget) -> str:

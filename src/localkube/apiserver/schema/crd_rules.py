@@ -12,6 +12,7 @@ from kubeclient.objects import Obj
 from localkube.apiserver import status
 from localkube.apiserver.schema.check import check
 from localkube.apiserver.schema.crd_cel import complaint
+from localkube.apiserver.schema.crd_costs import cost_errors
 from localkube.apiserver.schema.crd_node_rules import (
     children,
     inner_schemas,
@@ -30,25 +31,30 @@ from localkube.apiserver.status import FieldError
 _SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 
 
-def crd_schema_errors(crd: Obj) -> list[FieldError]:
+def crd_schema_errors(crd: Obj, before: Obj | None = None) -> list[FieldError]:
     """Of all versions' schemas."""
-    versions = (crd.get("spec") or {}).get("versions") or []
-    found = [(version.get("schema") or {}).get("openAPIV3Schema") for version in versions]
+    found, stored = _schemas(crd), _schemas(before or {})
     if found and found[0] and all(schema == found[0] for schema in found):
-        return _schema_errors(found[0], "spec.validation.openAPIV3Schema")
+        return _schema_errors(found[0], "spec.validation.openAPIV3Schema", stored)
     errors = []
     for index, schema in enumerate(found):
         place = f"spec.versions[{index}].schema.openAPIV3Schema"
-        errors += _schema_errors(schema, place) if schema else [status.required(place)]
+        errors += _schema_errors(schema, place, stored) if schema else [status.required(place)]
     return errors
 
 
-def _schema_errors(schema: Obj, place: str) -> list[FieldError]:
+def _schemas(crd: Obj) -> list[Obj | None]:
+    versions = (crd.get("spec") or {}).get("versions") or []
+    return [(version.get("schema") or {}).get("openAPIV3Schema") for version in versions]
+
+
+def _schema_errors(schema: Obj, place: str, stored: list[Obj | None]) -> list[FieldError]:
     """In steps: a later check relies on what earlier checks have established."""
     for step in (_untyped_errors, _root_errors, _all_default_errors, _compile_errors):
         if errors := list(step(schema, place)):
             return errors
-    return []
+    # What was stored before there was a limit stays, until its schema changes.
+    return [] if schema in stored else list(cost_errors(schema, place))
 
 
 def _untyped_errors(node: Obj, place: str) -> Iterator[FieldError]:

@@ -48,7 +48,7 @@ def update(new: Obj, old: Obj) -> Errors:
     spec, before = new["spec"], old["spec"]
     _spec(errors, spec)
     if spec.get("versions") != before.get("versions"):
-        errors += crd_schema_errors(new)
+        errors += crd_schema_errors(new, old)
     conditions = old.get("status", {}).get("conditions") or ()
     if any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
         unchanged(errors, spec["scope"], before["scope"], "spec.scope")

@@ -121,3 +121,22 @@ def test_rules_wait_until_the_rest_is_in_order() -> None:
     assert UNCHECKED in errors
     assert [error.field for error in version.validate({"spec": {"n": 1}})] == ["spec.n"]
     assert [error.field for error in version.validate({"spec": {"n": 6}})] == ["spec.n"]
+
+
+@pytest.mark.parametrize(
+    ("name", "spelt"),
+    [
+        ("max-size", "max__dash__size"),
+        ("a.b/c", "a__dot__b__slash__c"),
+        ("namespace", "__namespace__"),
+        ("a__b", "a__underscores__b"),
+        ("a__dash__b", "a__dash__b"),  # as it stands, too
+        ("a__other__b", "a__other__b"),
+    ],
+)
+def test_fields_that_are_no_names_are_spelt_out(name: str, spelt: str) -> None:
+    assert _broken(_with(f"self.{spelt} == 3"), {name: 3}) == []
+    assert _broken(_with(f"has(self.{spelt})"), {name: 3}) == []
+    assert _broken(_with(f"self.?{spelt}.orValue(1) == 3"), {name: 3}) == []
+    ((_, said),) = _broken(_with(f"self.{spelt} == 3", message="no"), {})
+    assert said == f'Invalid value: "object": no such key: {spelt} evaluating rule: no'
