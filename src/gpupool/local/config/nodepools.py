@@ -35,6 +35,7 @@ FAILED = "Failed"
 
 # Keywords of JSON Schema that a CRD's schema must not have.
 _NOT_STRUCTURAL = {"propertyNames", "x-wanted", "title"}
+_MOST_LABELS = 1000
 
 
 def nodepool_crd(types: Iterable[str] = ()) -> Obj:
@@ -93,6 +94,8 @@ def _object_schema(types: list[str]) -> Obj:
     spec: Obj = _structural(*_pool_schema())
     if types:
         spec["properties"]["instanceType"]["enum"] = types
+    # As many as a node can have: a rule looks at each of them, and must have an end.
+    spec["properties"]["labels"]["maxProperties"] = _MOST_LABELS
     # What can be known at once is refused at once. The rest (quotas, labels of ours) is told in the
     # status, by `pool_problems` and the controller.
     spec["x-kubernetes-validations"] = [
