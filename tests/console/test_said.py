@@ -37,7 +37,9 @@ SAID = (
 CHINESE_WORDS = translator(CHINESE)
 # Names in the texts of the engine: of pods, resources, models, cards, labels, taints and classes.
 NAMES = re.compile(
-    r"[\w*./-]*[\d./*][\w*./-]*|\{\w+: \w*\}|GPU|GiB|MiB|UUID|Kubernetes|nodeSelector"
+    r"\w+ (?:Gt|Lt|In|NotIn) \[[^]]*\]|\w+ (?:Exists|DoesNotExist)|!?\w+ (?:in|notin) \([^)]*\)"
+    r"|!?\b(?:app|team|default|other)\b(?:!?=\w*)?"
+    r"|[\w*./-]*[\d./*][\w*./-]*|\{\w+: \w*\}|GPU|GiB|MiB|UUID|Kubernetes|nodeSelector"
     r"|kubectl label node NODE \S+|runtimeClassName|nvidia|zone|disk|size|cpu|memory|pods"
     r"|[a-z]+: \"\w*\"|gpupool gpu (list|pods)|XID|MIG|NVIDIA|NVLink|persistentvolumeclaim"
 )

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from gpupool.core.gpu import CardHealth, GpuMode, Inventory
-from gpupool.core.pods import PodRequest
+from gpupool.core.pods import PodRequest, PodTerm
 from gpupool.scheduler.next_step import next_step
 from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
+from kubeclient.selectors import LabelSelector, Operator, Requirement
 from tests.engine.building import cards, cluster_of, gpu_node, gpu_pod, place, shared, whole
 
 
@@ -82,6 +83,26 @@ def test_who_wants_by_affinity_what_no_node_has_is_told_the_label(
 def test_an_affinity_of_which_each_part_is_met_somewhere_is_not_explained() -> None:
     nodes = (gpu_node("a", labels={"model": "T4"}), gpu_node("b", labels={"x": ""}))
     assert next_step(cluster_of(*nodes), _wants(NodeOperator.IN, "T4")) == ""
+
+
+def test_who_wants_to_be_near_pods_that_do_not_run_is_told_which() -> None:
+    cluster = cluster_of(gpu_node(labels={"zone": "z"}))
+    cache = PodTerm(
+        LabelSelector((Requirement("app", Operator.IN, ("cache",)),)), "zone", ("team",)
+    )
+    pod = replace(whole("p"), affinity=(cache,))
+    assert next_step(cluster, pod) == (
+        "Start a pod with app in (cache) (namespace team), "
+        "or change the pod affinity: no such pod runs."
+    )
+    place(cluster, replace(gpu_pod("c"), namespace="team", labels={"app": "cache"}))
+    assert next_step(cluster, pod) == ""
+
+
+def test_the_first_pod_of_a_group_that_wants_to_be_together_needs_no_other() -> None:
+    own = PodTerm(LabelSelector((Requirement("app", Operator.IN, ("a",)),)), "zone", ("default",))
+    pod = replace(whole("p"), labels={"app": "a"}, affinity=(own,))
+    assert next_step(cluster_of(gpu_node()), pod) == ""
 
 
 def test_who_selects_a_label_that_no_node_has_is_told_which_there_are() -> None:

@@ -148,7 +148,11 @@ _NEXT_STEPS = (
     ),
     word("See why cards are out of use (gpupool gpu list), or add a node."),
     word("Request {other}, or add a node that offers {offer}."),
-    word("Change the node affinity {affinity}, or add a node that meets it."),
+    word("Change the node affinity {affinity} ({nodes}), or add a node that meets it."),
+    word(
+        "Start a pod with {selector} (namespace {name}), "
+        "or change the pod affinity: no such pod runs."
+    ),
     word("Request {most} or fewer cards, or add a node with {count}."),
     word("Request {most} or fewer units, or add a node with larger cards."),
     word("a share (aliyun.com/gpu-mem)"),
@@ -248,6 +252,7 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
     "models": _MODELS,
     "name": (),
     "selector": (),
+    "affinity": (),
     "command": (),
     "text": (),
 }

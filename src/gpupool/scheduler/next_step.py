@@ -6,15 +6,18 @@ from gpupool.core.pods import PodRequest
 from gpupool.engine.card_words import card_summary, open_nodes
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters.gpus import allows_mode, whole_cards
+from gpupool.engine.pod_index import Finder, look_of
 
 _SHOWN = 3  # values of a label
 _SHARE, _WHOLE = "a share (aliyun.com/gpu-mem)", "a whole card (nvidia.com/gpu)"
 
 
 def next_step(cluster: ClusterModel, pod: PodRequest) -> str:
-    """Empty: neither GPUs nor labels of nodes are why it waits."""
+    """Empty: neither GPUs, nor labels of nodes, nor pods that it wants near are why it waits."""
     if not card_summary(cluster, pod):
-        return _selector_step(cluster, pod) or _affinity_step(cluster, pod)
+        return (
+            _selector_step(cluster, pod) or _affinity_step(cluster, pod) or _near_step(cluster, pod)
+        )
     nodes = open_nodes(cluster, pod)
     fitting = nodes[allows_mode(pod, cluster, nodes)]
     if not len(fitting):
@@ -61,6 +64,21 @@ def _affinity_step(cluster: ClusterModel, pod: PodRequest) -> str:
         values = f" [{', '.join(each.values[:_SHOWN])}]" if each.values else ""
         words = f"{each.key} {each.operator}{values} ({_there_is(found)})"
         return f"Change the node affinity {words}, or add a node that meets it."
+    return ""
+
+
+def _near_step(cluster: ClusterModel, pod: PodRequest) -> str:
+    """The first pods that it must be near to and of which none runs. Empty: some of each do."""
+    for term in pod.affinity:
+        finder = Finder((look_of(term),), terminating=True)
+        if cluster.found(finder).any() or cluster.index.finds(finder, pod):
+            continue
+        named = [*term.namespaces[:_SHOWN]]
+        if term.namespace_selector is not None:
+            named.append(term.namespace_selector.text or "*")
+        if named and not term.selector.nothing:
+            words = f"Start a pod with {term.selector.text or '*'} (namespace {', '.join(named)})"
+            return f"{words}, or change the pod affinity: no such pod runs."
     return ""
 
 

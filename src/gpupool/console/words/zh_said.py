@@ -168,8 +168,13 @@ _NEXT_STEPS = {
     "See why cards are out of use (gpupool gpu list), or add a node.": (
         "查看 GPU 卡不可用的原因（gpupool gpu list），或者添加节点。"
     ),
-    "Change the node affinity {affinity}, or add a node that meets it.": (
-        "请修改节点亲和性 {affinity}，或者添加满足它的节点。"
+    "Change the node affinity {affinity} ({nodes}), or add a node that meets it.": (
+        "请修改节点亲和性 {affinity}（{nodes}），或者添加满足它的节点。"
+    ),
+    "Start a pod with {selector} (namespace {name}), "
+    "or change the pod affinity: no such pod runs.": (
+        "请在命名空间 {name} 中启动匹配 {selector} 的容器组，"
+        "或者修改容器组亲和性：目前没有这样的容器组。"
     ),
     "Request {other}, or add a node that offers {offer}.": (
         "改为申请{other}，或者添加提供{offer}的节点。"
