@@ -130,6 +130,13 @@ class Installation:
         """As if its machine had lost power; `start` begins it again."""
         self.programs.pop(name).stop(patience=0.0)
 
+    def leave_out(self, name: str, beginning: str) -> None:
+        """Starts it again, without arguments that begin so."""
+        self.kill(name)
+        told = self._commands[name]
+        self._commands[name] = [each for each in told if not each.startswith(beginning)]
+        self.start(name)
+
     def freeze(self, name: str) -> None:
         """It answers nobody, until it is thawed."""
         os.kill(self.programs[name].pid, signal.SIGSTOP)
@@ -225,8 +232,9 @@ class Installation:
             return [f"--mount={driver.directory}:{DRIVER}:rw"]
         generate(driver, node.cdi / "nvidia.json")
         flags = [f"--cdi={node.cdi}"]
-        if way == NRI:
-            flags.append(f"--nri={node.nri}")
+        flags.append(f"--nri={node.nri}")
+        if way != NRI:
+            flags.append("--nri-only-checks")
         if way == RUNTIME:
             # An agent in a container sees by itself that the runtime has brought it the driver.
             flags.append(f"--way={RUNTIME}")

@@ -35,6 +35,7 @@ class Injector:
     """Implements `kubeclient.nri.plugin.Plugin`."""
 
     specs: Specs
+    events: tuple[nri.Event, ...] = tuple(nri.Event)
 
     def configured(self, runtime: str, version: str) -> None:
         pass

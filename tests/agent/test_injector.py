@@ -5,13 +5,13 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpupool.agent.injection import Injection
 from gpupool.agent.injector import Injector
 from gpupool.agent.plugin import HOLD_BACK
+from gpupool.agent.settings import AgentSettings
 from gpupool.agent.wall_plan import Shares
 from gpupool.agent.walls import WallRefused
 from gpupool.contract.allocation import allocation_text
@@ -223,8 +223,8 @@ def test_an_agent_that_is_no_plugin_does_not_load_the_messages_of_nri() -> None:
 
 
 async def test_a_plugin_without_a_runtime_says_so_and_tries_again(tmp_path: Path) -> None:
-    wall: Any = None  # nobody asks for it
-    injection = Injection("n", tmp_path / "nri.sock", Specs(()), tuple, wall, lambda: None)
+    settings = AgentSettings("n", nri=tmp_path / "nri.sock", cdi=Specs(()))
+    injection = Injection(settings, tuple, Wall(), lambda: None, lambda uid, words: None)
     running = asyncio.create_task(injection.run())
     async with asyncio.timeout(60):
         while "not connected yet" in injection.problem(0.0):  # noqa: ASYNC110

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import datetime
+import os
 import subprocess
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from dataclasses import replace
@@ -19,6 +20,7 @@ from gpupool.agent.missing_cards import (
     Started,
     has_driver,
     pids_of_containers,
+    pids_of_node,
     started,
     verdict,
 )
@@ -153,6 +155,15 @@ def test_the_processes_of_a_container_are_found_on_this_machine() -> None:
     finally:
         child.kill()
         child.wait()
+
+
+def test_an_agent_with_processes_of_its_own_looks_for_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without hostPID it is the first process that it sees."""
+    assert pids_of_node(lambda pid: "") is not None
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    assert pids_of_node(lambda pid: "") is None
 
 
 # -- the watch ---------------------------------------------------------------------------------

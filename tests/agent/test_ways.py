@@ -90,6 +90,7 @@ def test_a_pinned_way_that_cannot_work_is_not_open_and_says_what_is_missing(way:
         st.sampled_from(["", "nvidia"]),
         st.sampled_from(["", "nvidia.com/gpu"]),
         st.booleans(),
+        checks_starts=st.booleans(),
     )
 )
 def test_ways_are_read_from_the_inventory_as_they_were_written(written: Ways) -> None:
@@ -371,7 +372,8 @@ def test_the_next_agent_knows_since_when_the_way_is_in_use(
     monkeypatch.setattr(time, "time", lambda: clock)
 
     def next_agent(way: Way | None, published: Ways | None) -> Ways:
-        injection = cast("Injection", SimpleNamespace(is_there=False))
+        apart = SimpleNamespace(is_there=False, checks_starts=lambda now_s: False)
+        injection = cast("Injection", apart)
         settings = replace(node.settings(), way=way, mounts=(), own_driver=None)
         kube = node.agent_kube
         finder = WayFinder(settings, kube, Mirror(kube, PODS), injection, lambda: None)

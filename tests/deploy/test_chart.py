@@ -253,7 +253,7 @@ def test_where_nvidias_nri_plugin_brings_the_driver_nothing_else_can() -> None:
     assert "--cdi=/var/run/cdi" in container["args"]
     mounts = {each["mountPath"]: each.get("readOnly") for each in container["volumeMounts"]}
     assert mounts["/var/run/cdi"] is True
-    assert "/var/run/nri" not in mounts
+    assert "--nri-only-checks" in container["args"]
 
 
 def test_helm_test_starts_canaries_with_few_rights() -> None:

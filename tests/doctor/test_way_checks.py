@@ -1,6 +1,7 @@
 """What the doctor says about the ways of nodes."""
 
 import datetime
+from dataclasses import replace
 
 from gpupool.contract.inventory import inventory_text
 from gpupool.core.gpu import Card, Inventory
@@ -28,10 +29,22 @@ def test_nodes_with_the_same_way_share_a_line() -> None:
     assert said(node("a", BY_CLASS), node("b", BY_CLASS)) == [
         (
             Level.OK,
-            "Cards of 2 nodes get into containers by NVIDIA's runtime, by a runtime class nvidia: "
-            "a, b.",
+            "Cards of 2 nodes get into containers by NVIDIA's runtime, by a runtime class nvidia; "
+            "a container whose card is missing is reported: a, b.",
         )
     ]
+
+
+def test_a_node_says_what_becomes_of_containers_whose_card_is_missing() -> None:
+    checked = replace(BY_CLASS, checks_starts=True)
+    assert [words for _, words in said(node("a", checked), node("b", BY_CLASS))] == [
+        "Cards of node a get into containers by NVIDIA's runtime, by a runtime class nvidia; "
+        "a container whose card is missing does not start.",
+        "Cards of node b get into containers by NVIDIA's runtime, by a runtime class nvidia; "
+        "a container whose card is missing is reported.",
+    ]
+    ((_, words),) = said(node("a", Ways(Way.NRI, known=(Way.NRI,))))
+    assert words.endswith("by the agent, as a plugin of the container runtime.")
 
 
 def test_a_node_without_a_way_is_wrong_and_says_why() -> None:

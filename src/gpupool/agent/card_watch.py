@@ -1,13 +1,12 @@
 """CardWatch: looks once at every container with cards, and reports those that run without."""
 
 import asyncio
-import os
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from gpupool.agent.light_pods import LightPods
 from gpupool.agent.metrics import Metrics
-from gpupool.agent.missing_cards import Started, has_driver, started, verdict
+from gpupool.agent.missing_cards import Started, can_tell, started, verdict
 from gpupool.agent.pod_reports import PodReports
 from gpupool.agent.settings import AgentSettings
 from gpupool.core.ways import Ways
@@ -43,7 +42,8 @@ class CardWatch:
         """Until cancelled."""
         pods.on_change(self._pods_changed)
         await pods.wait_synced()
-        while self._settings.pids is not None and self._can_tell():
+        own, mountinfo = self._settings.own_driver, self._settings.mountinfo
+        while self._settings.pids is not None and can_tell(own, mountinfo):
             await asyncio.sleep(self._settings.audit_s)
             if self._is_due or self._ways() != self._looked_by:
                 self._is_due = False
@@ -51,13 +51,6 @@ class CardWatch:
 
     def _pods_changed(self) -> None:
         self._is_due = True
-
-    def _can_tell(self) -> bool:
-        """Not where the agent's own container got the driver, and shows no file of it."""
-        own = self._settings.own_driver
-        if own is None or not own.arrived():
-            return True
-        return has_driver(self._settings.mountinfo(os.getpid()))
 
     async def look(self, pods: Collection[Obj], metrics: Metrics) -> None:
         ways = self._looked_by = self._ways()
@@ -91,6 +84,14 @@ class CardWatch:
             has_card = verdict(pids.get(id, ()), self._settings.mountinfo)
             self._seen[id] = _Seen(self._seen.get(id, _Seen()).tries + 1, has_card)
         return [each for id, each in by_id.items() if self._lacks(id)]
+
+    def refused(self, pods: Iterable[Obj], metrics: Metrics, uid: str, words: str) -> None:
+        """A container of this pod was not started, because its card is missing (`StartCheck`)."""
+        metrics.starts_refused += 1
+        # Its kubelet says so, too, but not to those who look at the node.
+        for pod in pods:
+            if pod["metadata"]["uid"] == uid:
+                self._reports.warn(pod, REASON, words)
 
     def _report(self, container: Started, pod: Obj, ways: Ways) -> None:
         words = (

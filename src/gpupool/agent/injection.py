@@ -1,77 +1,98 @@
-"""Keeps the agent connected to the container runtime, where it puts the cards into containers.
+"""Keeps the agent connected to the container runtime, as a plugin of it (NRI).
 
-While it is not connected, containers are held back (`injector.py`). If that lasts, the node offers
-no cards: a pod waits where it is told why, instead of on a node that cannot start it.
+Where it puts the cards into containers, these are held back while it is not connected
+(`injector.py`). If that lasts, the node offers no cards: a pod waits where it is told why, instead
+of on a node that cannot start it.
+
+Where others put them in, it refuses to start those whose card is missing (`start_check.py`). While
+it is not connected, they start, and those without their card are reported (`card_watch.py`).
 """
 
 import asyncio
 import logging
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpupool.hardware.cdi import Specs
+from gpupool.agent.settings import AgentSettings
 from kubeclient.kubeletapi.messages import Mount
 
 if TYPE_CHECKING:
-    from gpupool.agent.injector import DriverWall
+    from gpupool.agent.injector import DriverWall, Injector
 
 log = logging.getLogger(__name__)
 
 # After all others, so that nobody changes what we have put in.
 _INDEX = "95"
 _PAUSES_S = (0.1, 0.5, 1.0, 2.0)  # between tries; the last one again and again
+_LOOK_FOR_SOCKET_S = 10.0
 _PATIENCE_S = 10.0  # a runtime that restarts is back by then
+# Does not start a container that a plugin refuses to start. CRI-O does.
+_OBEYS = "containerd"
 
 
 class Injection:
     def __init__(
         self,
-        node: str,
-        socket: Path | None,
-        specs: Specs,
+        settings: AgentSettings,
         limiter: Callable[[], tuple[Mount, ...]],
         wall: "DriverWall",
         changed: Callable[[], None],
+        refused: Callable[[str, str], None],
     ) -> None:
-        """`socket`: of the container runtime; None: the agent is no plugin of it."""
-        self._socket = socket
+        """`changed` is called when `problem` or `checks_starts` may answer something new;
+        `refused`, as `StartCheck` says."""
+        self._settings = settings
+        self._limiter = limiter
+        self._wall = wall
         self._changed = changed
+        self._refused = refused
         self._is_asked = False
         self._lost_s: float | None = None  # when the connection ended; None: it was never there
         self._why = "not connected yet"
-        self._for_injector = (node, specs, limiter, wall)
+        self._runtime = ""  # its name, as it says
 
     @property
     def is_there(self) -> bool:
-        """Whether the runtime has NRI, as far as we know: it may be away for now."""
-        if self._socket is None:
+        """Whether we can put cards in, as far as we know: the runtime may be away for now."""
+        socket = self._settings.nri
+        if socket is None or self._settings.nri_only_checks:
             return False
-        return self._is_asked or self._lost_s is not None or self._socket.exists()
+        return self._is_asked or self._lost_s is not None or socket.exists()
 
     def problem(self, now_s: float) -> str:
         """Why containers that are made now do not get their cards by us; empty: they do, or will
         within seconds."""
-        if self._is_asked:
-            return ""
-        if self._lost_s is not None and now_s - self._lost_s < _PATIENCE_S:
+        if self._is_connected(now_s):
             return ""
         return f"the NRI of the container runtime does not answer: {self._why}"
+
+    def checks_starts(self, now_s: float) -> bool:
+        """Whether containers that others have put no card into do not start."""
+        sees_processes = self._settings.pids is not None
+        return sees_processes and self._runtime == _OBEYS and self._is_connected(now_s)
+
+    def _is_connected(self, now_s: float) -> bool:
+        """Or will be within seconds."""
+        if self._is_asked:
+            return True
+        return self._lost_s is not None and now_s - self._lost_s < _PATIENCE_S
 
     async def run(self) -> None:
         """Runs until cancelled. Connected also where another way is chosen: containers that were
         allocated before may still be held back."""
-        if self._socket is None:
+        socket = self._settings.nri
+        if socket is None:
             return
-        # Most nodes have another way, and need not keep the messages of NRI in memory.
-        from gpupool.agent.injector import Injector
+        # Nodes without NRI need not keep its messages in memory.
+        while self._settings.nri_only_checks and not socket.exists():  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_FOR_SOCKET_S)
         from kubeclient.nri.plugin import Disconnected, Name, run_plugin
 
-        injector, tries = Injector(*self._for_injector, self._told), 0
+        injector, tries = self._injector(), 0
         while True:
             try:
-                await run_plugin(self._socket, Name("gpupool", _INDEX), injector)
+                await run_plugin(socket, Name("gpupool", _INDEX), injector)
             except Disconnected as error:
                 if str(error) != self._why:
                     log.warning("no connection to NRI", extra={"error": str(error)})
@@ -79,6 +100,29 @@ class Injection:
             tries = 0 if self._is_asked else tries + 1
             self._told(False)
             await asyncio.sleep(_PAUSES_S[min(tries, len(_PAUSES_S) - 1)])
+
+    def _injector(self) -> "Injector":
+        from gpupool.agent.injector import Injector
+        from gpupool.agent.start_check import StartCheck
+
+        told = self._settings
+        starts = None
+        if told.pids is not None:
+            seen = told.own_driver, told.mountinfo, told.container, told.pids
+            starts = StartCheck(told.node, *seen, self._refused)
+        return Injector(
+            told.node,
+            told.cdi,
+            self._limiter,
+            self._wall,
+            self._told,
+            self._named,
+            starts,
+            puts_in=not told.nri_only_checks,
+        )
+
+    def _named(self, runtime: str) -> None:
+        self._runtime = runtime
 
     def _told(self, is_asked: bool) -> None:
         if is_asked == self._is_asked:

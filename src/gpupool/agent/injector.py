@@ -7,12 +7,16 @@ allocation, which came with the Binding; what a card needs is in the node's CDI 
 A runtime whose plugin is gone makes the container without it. So Allocate gives every GPU container
 of such a node a mount that cannot be made (`HELD_BACK`), and only here it is taken away again: a
 container that was not asked about does not start, and its user reads why.
+
+Where others put cards in, it only looks whether they did, before a program starts
+(`start_check.py`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from gpupool.agent.start_check import StartCheck
 from gpupool.agent.wall_plan import Shares, shares_of
 from gpupool.agent.walls import WallRefused
 from gpupool.contract.allocation import BadAllocation, allocation_of
@@ -30,6 +34,7 @@ from kubeclient.nri.plugin import Refused
 
 _TAKE_AWAY = nri.Mount(f"-{HELD_BACK}")
 _BIND = ("rbind", "rprivate")
+_CREATE = nri.Event.CREATE_CONTAINER
 
 
 class DriverWall(Protocol):
@@ -50,9 +55,16 @@ class Injector:
     limiter: Callable[[], tuple[Mount, ...]]  # what an isolated container gets of the limiter
     wall: DriverWall
     told: Callable[[bool], None]  # whether the runtime asks us; called at every change
+    named: Callable[[str], None] = lambda runtime: None  # told the name of the runtime
+    starts: StartCheck | None = None  # None: the node's processes cannot be seen
+    puts_in: bool = True  # False: only others do
+
+    @property
+    def events(self) -> Collection[nri.Event]:
+        return [event for event in nri.Event if self.puts_in or event is not _CREATE]
 
     def configured(self, runtime: str, version: str) -> None:
-        pass
+        self.named(runtime)
 
     async def synchronized(
         self, pods: tuple[nri.PodSandbox, ...], containers: tuple[nri.Container, ...]
@@ -80,7 +92,9 @@ class Injector:
 
     async def start(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """Sets the driver's limit: the cgroup is there, and no program runs in it yet. Raises
-        Refused."""
+        Refused, also if others should have put a card in, and did not."""
+        if self.starts is not None and (words := await self.starts.refusal(pod, container)):
+            raise Refused(words)
         shares = _shares(pod, container)
         if not shares:
             return

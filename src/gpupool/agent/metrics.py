@@ -21,6 +21,7 @@ class Metrics:
     overuses_begun: int = 0
     # By namespace, pod and container.
     without_card: set[tuple[str, str, str]] = field(default_factory=set)
+    starts_refused: int = 0  # of containers whose card was missing
     walls: dict[tuple[str, str, str], int] = field(default_factory=dict)  # namespace, pod, wall
     context_mib: int | None = None  # memory of a context; None: not measured
 

@@ -63,6 +63,12 @@ class AgentCollector(Collector):
             ("node", "namespace", "pod", "container"),
             [((values.node, *who), 1) for who in sorted(values.without_card)],
         )
+        yield _counter(
+            "gpupool_starts_refused_total",
+            "How often a container was not started, because its card did not get into it.",
+            ("node",),
+            [((values.node,), values.starts_refused)],
+        )
         yield _gauge(
             "gpupool_pod_isolation",
             "1 for what holds a pod to its share: driver, limiter or none.",

@@ -1,8 +1,9 @@
 """Which containers run without the card that they were promised, seen from the node. Pure, but for
-`pids_of_containers`.
+`pids_of_containers` and `pids_of_node`.
 
-Where others put cards into containers (`ways.OTHERS_PUT_IN`), nobody asks us, and a runtime goes on
-without whoever should have done it. The limiter notices that in containers that have it
+Where others put cards into containers (`core.ways.OTHERS_PUT_IN`), nobody asks us, and a runtime
+goes on without whoever should have done it. Where the runtime asks before it starts a container,
+such a one does not start (`start_check.py`). The limiter notices it in containers that have it
 (native/isolation/core/promised_card.c). All others are looked at from outside, once, after they
 have started: the kernel shows the node every mount of a process, and each of these ways mounts
 files of the driver.
@@ -20,9 +21,9 @@ from typing import NamedTuple
 
 from gpupool.agent.covered import MountsOf
 from gpupool.agent.owners import Owner
-from gpupool.agent.ways import OTHERS_PUT_IN
+from gpupool.agent.way_facts import OwnDriver
 from gpupool.contract.allocation import pod_allocation
-from gpupool.core.ways import Ways
+from gpupool.core.ways import OTHERS_PUT_IN, Ways
 from kubeclient.objects import Obj
 
 # From the ids of containers to their processes.
@@ -71,8 +72,22 @@ def _running(pod: Obj, names: Collection[str]) -> Iterator[Started]:
 
 
 def has_driver(mountinfo: str) -> bool:
+    return any(map(_DRIVER.search, _places(mountinfo)))
+
+
+def places(mountinfo: str) -> set[str]:
+    """Where something is mounted."""
+    return set(_places(mountinfo))
+
+
+def _places(mountinfo: str) -> Iterator[str]:
     lines = (line.split(" ", 5) for line in mountinfo[:_MOST_TEXT].splitlines())
-    return any(_DRIVER.search(words[4]) for words in lines if len(words) > 5)
+    return (words[4] for words in lines if len(words) > 5)
+
+
+def can_tell(own: OwnDriver | None, mountinfo: MountsOf) -> bool:
+    """Not where the agent's own container got the driver, and shows no file of it."""
+    return own is None or not own.arrived() or has_driver(mountinfo(os.getpid()))
 
 
 def verdict(pids: Iterable[int], mountinfo: MountsOf) -> bool | None:
@@ -85,9 +100,13 @@ def verdict(pids: Iterable[int], mountinfo: MountsOf) -> bool | None:
     return found
 
 
-def pids_of_containers(container: Owner) -> PidsOf:
-    """The agent must see the node's processes for this (hostPID)."""
+def pids_of_node(container: Owner) -> PidsOf | None:
+    """None: the agent does not see the node's processes (no hostPID). Then its own is the first of
+    a PID namespace."""
+    return pids_of_containers(container) if os.getpid() != 1 else None
 
+
+def pids_of_containers(container: Owner) -> PidsOf:
     def find(ids: Collection[str]) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for name in os.listdir("/proc"):

@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gpupool.agent.auditor import Auditor
@@ -111,7 +112,7 @@ class _Agent:
             kube, NODES, query={"fieldSelector": f"metadata.name={settings.node}"}
         )
         self._mirror.on_change(lambda old, new: self._node_changed())
-        self._recorder = Recorder(kube, COMPONENT, lambda: datetime.datetime.now(datetime.UTC))
+        self._recorder = Recorder(kube, COMPONENT, partial(datetime.datetime.now, datetime.UTC))
         self._events = NodeEvents(settings.node, self._recorder)
         self._keeper = WallKeeper(settings.node, settings.walls, self._recorder)
         self._shares = Shares(kube, settings.node, settings.volumes, self._node, self._keeper)
@@ -120,11 +121,11 @@ class _Agent:
         self._auditor = Auditor(settings, driver, reports)
         self._card_watch = CardWatch(settings, reports, lambda: self._ways)
         self._writer = NodeWriter(kube)
-        nri = settings.node, settings.nri, settings.cdi, self._limiter_mounts
-        self._injection = Injection(*nri, self._keeper, self._look_again)
-        pods, injection = self._shares.pods, self._injection
-        self._finder = WayFinder(settings, kube, pods, injection, self._look_again)
         self._metrics = Metrics(settings.node)
+        told = self._look_again, partial(self._card_watch.refused, self._pods, self._metrics)
+        self._injection = Injection(settings, self._limiter_mounts, self._keeper, *told)
+        seen = self._shares.pods, self._injection, self._look_again
+        self._finder = WayFinder(settings, kube, *seen)
         self._sampler = Sampler(settings, driver, lambda: self._inventory)
         self._pages = Pages(settings.node, self._metrics.text, self._sampler.readings)
         self._plugins = {

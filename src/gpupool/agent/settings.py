@@ -60,6 +60,7 @@ class AgentSettings:
     # simulated cards.
     control_devices: tuple[str, ...] = ()
     nri: Path | None = None  # the runtime's socket, through which the agent can put cards in
+    nri_only_checks: bool = False  # True: it puts none in, and looks whether others did
     cdi: Specs = field(default_factory=Specs)  # what the CDI files of the node say about cards
     serve: Serve | None = None  # where the HTTP endpoint is; None: nowhere
     scrapers: "Address | None" = (

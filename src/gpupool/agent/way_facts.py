@@ -10,7 +10,7 @@ from gpupool.hardware.cdi import Specs
 from kubeclient.objects import Obj
 
 # Handlers that NVIDIA's toolkit configures, the best first.
-_HANDLERS = ("nvidia", "nvidia-cdi", "nvidia-legacy")
+HANDLERS = ("nvidia", "nvidia-cdi", "nvidia-legacy")
 # In the container of the agent, one of them is there only if something has put it in.
 _CONTROL_DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))  # the second: in WSL
 # The DaemonSet of the GPU Operator in which NVIDIA's NRI plugin runs.
@@ -50,16 +50,16 @@ def runtime_classes(classes: Iterable[Obj], node: Obj) -> RuntimeClasses:
     them (containerd from 2.0 on, CRI-O from 1.30 on)."""
     labels = node["metadata"].get("labels") or {}
     ours = sorted(
-        (_HANDLERS.index(each["handler"]), each["metadata"]["name"])
+        (HANDLERS.index(each["handler"]), each["metadata"]["name"])
         for each in classes
-        if each.get("handler") in _HANDLERS and _is_for(each, labels)
+        if each.get("handler") in HANDLERS and _is_for(each, labels)
     )
     listed = {
         str(handler.get("name", ""))
         for handler in (node.get("status") or {}).get("runtimeHandlers") or ()
     }
     for rank, name in ours:
-        if _HANDLERS[rank] in listed:
+        if HANDLERS[rank] in listed:
             return RuntimeClasses(name, True)
     return RuntimeClasses(ours[0][1] if ours else "")
 

@@ -12,7 +12,7 @@ from gpupool.agent.settings import AgentSettings
 from gpupool.agent.way_facts import RuntimeClasses, cdi_kind, nvidia_plugin, runtime_classes
 from gpupool.agent.ways import choose, way_of
 from gpupool.contract.names import LABEL_PINNED_WAY
-from gpupool.core.ways import Way, Ways
+from gpupool.core.ways import OTHERS_PUT_IN, Way, Ways
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError
 from kubeclient.mirror import Mirror
@@ -72,14 +72,17 @@ class WayFinder:
         labels = node["metadata"].get("labels") or {}
         pinned = way_of(labels.get(LABEL_PINNED_WAY, "")) or self._settings.way
         classes = runtime_classes(self._classes, node)
-        found = self._simple()
+        now_s = time.monotonic()
+        found = self._simple(now_s)
         name = self._find_class(found, classes)
         kind = ""
         # Its files are read only where they may matter.
         if pinned is Way.NVIDIA_NRI or (pinned is None and self._nvidia_plugin(found) is not None):
             kind, problem = cdi_kind(self._settings.cdi, uuids)
             found[Way.NVIDIA_NRI] = found.get(Way.NVIDIA_NRI) or self._plugin or problem
-        return self._dated(choose(found, pinned=pinned, runtime_class=name, cdi_kind=kind), node)
+        ways = choose(found, pinned=pinned, runtime_class=name, cdi_kind=kind)
+        is_checked = ways.chosen in OTHERS_PUT_IN and self._injection.checks_starts(now_s)
+        return self._dated(replace(ways, checks_starts=is_checked), node)
 
     def _dated(self, ways: Ways, node: Obj) -> Ways:
         if self._last is None:  # only at first: later our own memory is newer
@@ -91,7 +94,7 @@ class WayFinder:
             return self._last
         return ways
 
-    def _simple(self) -> dict[Way, str]:
+    def _simple(self, now_s: float) -> dict[Way, str]:
         found = {}
         own = self._settings.own_driver
         if own is not None and own.arrived():
@@ -99,7 +102,7 @@ class WayFinder:
         if self._settings.mounts:
             found[Way.MOUNTS] = ""
         if self._injection.is_there:
-            found[Way.NRI] = self._injection.problem(time.monotonic())
+            found[Way.NRI] = self._injection.problem(now_s)
         return found
 
     def _find_class(self, found: dict[Way, str], classes: RuntimeClasses) -> str:

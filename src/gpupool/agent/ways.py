@@ -19,12 +19,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpupool.core.gpu import CardHealth, Inventory
-from gpupool.core.ways import Way, Ways
+from gpupool.core.ways import OTHERS_PUT_IN, Way, Ways
 
 ORDER = (Way.RUNTIME, Way.NRI, Way.MOUNTS, Way.RUNTIME_CLASS, Way.NVIDIA_NRI)
 
-# Ways by which somebody else puts the card in, without us being asked.
-OTHERS_PUT_IN = (Way.RUNTIME, Way.RUNTIME_CLASS, Way.NVIDIA_NRI)
 # Ways that a person may know of although nothing that the agent sees shows them.
 _TRUSTED = (Way.RUNTIME, Way.NVIDIA_NRI)
 _MISSING = {

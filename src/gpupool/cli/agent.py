@@ -227,6 +227,12 @@ def _switches(context: click.Context, option: click.Parameter, is_on: bool) -> d
     help="Socket of the container runtime, to put cards into containers as its plugin.",
 )
 @click.option(
+    "--nri-only-checks",
+    is_flag=True,
+    help="With --nri: put no cards in; only keep containers from starting whose card others did "
+    "not put in.",
+)
+@click.option(
     "--cdi",
     multiple=True,
     type=click.Path(path_type=Path),
@@ -303,7 +309,7 @@ def command(
       gpupool agent --node gpu-1 --nri /var/run/nri/nri.sock
     """
     from gpupool.agent.limiter import LimiterPlace
-    from gpupool.agent.missing_cards import pids_of_containers
+    from gpupool.agent.missing_cards import pids_of_node
     from gpupool.agent.owners import container_by_cgroup
     from gpupool.agent.run import run_agent
     from gpupool.agent.settings import AgentSettings
@@ -326,7 +332,7 @@ def command(
         made = driver.spec if driver is not None else lambda: None
         settings["cdi"] = Specs(directories, devices, made)
         settings["control_devices"] = control_devices()
-        settings["pids"] = pids_of_containers(container_by_cgroup)
+        settings["pids"] = pids_of_node(container_by_cgroup)
         told = AgentSettings(policy=load_policy(xid_policy), **settings)
 
         async def work(kube: "Kube") -> None:

@@ -161,6 +161,7 @@ def _way_fields(ways: Ways | None) -> Document:
         "wayProblem": ways.problem or None,
         "wayPinned": ways.is_pinned,
         "runtimeClass": ways.runtime_class or None,
+        "checksStarts": ways.checks_starts,
     }
 
 

@@ -42,6 +42,7 @@ class _Ways(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     cdi_kind: str = ""
     pinned: bool = False
     since: str = ""
+    checks_starts: bool = False
 
 
 class _Document(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -124,6 +125,7 @@ def _written(ways: Ways) -> _Ways:
         ways.cdi_kind,
         ways.is_pinned,
         ways.since,
+        ways.checks_starts,
     )
 
 
@@ -141,6 +143,7 @@ def _ways(ways: _Ways) -> Ways:
         ways.cdi_kind,
         ways.pinned,
         ways.since,
+        ways.checks_starts,
     )
 
 

@@ -24,6 +24,8 @@ _WORDS = {
     Way.NVIDIA_NRI: "NVIDIA's plugin of the container runtime",
 }
 
+# Ways by which somebody else puts the card in, without us being asked.
+OTHERS_PUT_IN = (Way.RUNTIME, Way.RUNTIME_CLASS, Way.NVIDIA_NRI)
 # Where cards come by a plugin, the runtime has no handler of NVIDIA, unless the agent knows of one.
 _WITHOUT_HANDLERS = (Way.NRI, Way.NVIDIA_NRI)
 _NVIDIAS = "nvidia"  # names of classes of NVIDIA begin so
@@ -41,6 +43,9 @@ class Ways:
     is_pinned: bool = False  # a person has chosen, by an option or by a label of the node
     # When `chosen` came into use, as an API server writes it; empty: not known.
     since: str = field(default="", compare=False)
+    # Where others put cards in: a container whose card did not get in does not start. False: it
+    # runs, and is reported.
+    checks_starts: bool = False
 
     @property
     def is_open(self) -> bool:

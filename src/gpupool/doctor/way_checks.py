@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gpupool.contract.names import LABEL_PINNED_WAY, LABEL_WAY
 from gpupool.contract.nodes import node_of
 from gpupool.core.nodes import NodeInfo
-from gpupool.core.ways import Way, Ways
+from gpupool.core.ways import OTHERS_PUT_IN, Way, Ways
 from gpupool.doctor.alike import Saying, some_of
 from gpupool.doctor.evidence import Evidence, Finding, Level
 
@@ -25,12 +25,22 @@ def way_of_node(ways: Ways) -> Saying:
     assert ways.chosen is not None
     told = ", as the installation says" if ways.is_pinned and ways.chosen not in ways.known else ""
     named = f" {ways.runtime_class}" if ways.chosen is Way.RUNTIME_CLASS else ""
+    by = f"{ways.chosen.words}{named}{told}{_missing(ways)}"
     return Saying(
         Level.OK,
         "ways",
-        one=f"Cards of node {{}} get into containers by {ways.chosen.words}{named}{told}.",
-        many=f"Cards of {{}} nodes get into containers by {ways.chosen.words}{named}{told}",
+        one=f"Cards of node {{}} get into containers by {by}.",
+        many=f"Cards of {{}} nodes get into containers by {by}",
     )
+
+
+def _missing(ways: Ways) -> str:
+    """What becomes of a container whose card did not get in. By the other ways there is none."""
+    if ways.chosen not in OTHERS_PUT_IN:
+        return ""
+    if ways.checks_starts:
+        return "; a container whose card is missing does not start"
+    return "; a container whose card is missing is reported"
 
 
 def mixed_ways(evidence: Evidence) -> Iterator[Finding]:

@@ -88,6 +88,7 @@ class PodSandbox:
     namespace: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    runtime_handler: str = ""  # of the pod's runtime class; empty: the default
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class Container:
     args: tuple[str, ...] = ()
     env: tuple[str, ...] = ()  # NAME=value
     mounts: tuple[Mount, ...] = ()
+    pid: int = field(default=0, metadata=number(12))  # as the runtime sees it; 0: not made yet
 
 
 @dataclass(frozen=True, slots=True)

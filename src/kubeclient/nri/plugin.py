@@ -9,7 +9,7 @@ this plugin: whoever must not miss a container needs a second way to hold it bac
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -68,6 +68,10 @@ class Disconnected(Exception):
 class Plugin(Protocol):
     """What a plugin does. Refused may be raised by `create` and `start`."""
 
+    @property
+    def events(self) -> Collection[Event]:
+        """What it wants to be asked about."""
+
     def configured(self, runtime: str, version: str) -> None: ...
 
     async def synchronized(
@@ -79,7 +83,8 @@ class Plugin(Protocol):
         """Before the container is made."""
 
     async def start(self, pod: PodSandbox, container: Container) -> None:
-        """After the container was made, before its program starts."""
+        """After the container was made, before its program starts. containerd does not start one
+        that is refused; CRI-O (1.37) writes it into its log, and goes on."""
 
     async def removed(self, pod: PodSandbox, container: Container) -> None:
         """The container has ended. It may be told more than once."""
@@ -213,7 +218,7 @@ class _Connection:
     async def _configure(self, payload: bytes) -> ConfigureResponse:
         request = decode(ConfigureRequest, payload)
         self._plugin.configured(request.runtime_name, request.runtime_version)
-        return ConfigureResponse(sum(1 << (event - 1) for event in Event))
+        return ConfigureResponse(sum(1 << (event - 1) for event in set(self._plugin.events)))
 
     async def _synchronize(self, payload: bytes) -> SynchronizeResponse:
         self._synchronized_bytes += len(payload)

@@ -22,6 +22,7 @@ class Recorder:
 
     told: list[object] = field(default_factory=list)
     error: Exception | None = None
+    events: tuple[nri.Event, ...] = tuple(nri.Event)
 
     def configured(self, runtime: str, version: str) -> None:
         self.told.append((runtime, version))
@@ -88,6 +89,13 @@ async def test_a_plugin_is_asked_about_what_there_is_and_about_new_containers(
         ("start", "c1"),
         ("removed", "c1"),
     ]
+
+
+async def test_a_plugin_is_asked_about_no_more_than_it_wants(tmp_path: Path) -> None:
+    plugin = Recorder(events=(nri.Event.START_CONTAINER,))
+    async with connected(tmp_path, plugin) as (runtime, _):
+        answer = await runtime.ask("Configure", nri.ConfigureRequest(), nri.ConfigureResponse)
+    assert answer.events == 1 << 5
 
 
 async def test_older_runtimes_tell_of_starts_and_ends_as_state_changes(tmp_path: Path) -> None:
