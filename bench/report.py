@@ -162,7 +162,9 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> str:
 
 def _nri(figures: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     rows = []
-    for title, key, aim in (("with a card", "card", "p99 < 5 ms"), ("without", "bare", "")):
+    aim = "p99 < 5 ms"
+    asked = (("with a card", "card", aim), ("that starts", "start", aim), ("without", "bare", ""))
+    for title, key, aim in asked:
         found = figures[key]
         took = f"p50 {found['p50_ms']:.1f} ms, p99 {found['p99_ms']:.1f} ms"
         took += f"; CPU p50 {found['cpu_p50_ms']:.1f} ms, p99 {found['cpu_p99_ms']:.1f} ms"
