@@ -160,6 +160,15 @@ async def test_a_refused_container_gets_no_limit_of_the_driver() -> None:
     assert wall.calls == []
 
 
+async def test_a_check_that_fails_keeps_nobody_from_starting() -> None:
+    def broken(pid: int) -> str:
+        raise OSError("no /proc")
+
+    starts = Seen().check()._replace(mountinfo=broken)
+    injector = Injector("gpu-1", Specs(()), tuple, Wall(), lambda is_asked: None, starts=starts)
+    await injector.start(POD, container())
+
+
 async def test_the_agent_says_that_it_checks_and_reports_what_it_has_refused(
     node: Node, tmp_path: Path
 ) -> None:

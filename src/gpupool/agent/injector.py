@@ -12,6 +12,7 @@ Where others put cards in, it only looks whether they did, before a program star
 (`start_check.py`).
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -31,6 +32,8 @@ from gpupool.hardware import cdi
 from kubeclient.kubeletapi.messages import Mount
 from kubeclient.nri import messages as nri
 from kubeclient.nri.plugin import Refused
+
+log = logging.getLogger(__name__)
 
 _TAKE_AWAY = nri.Mount(f"-{HELD_BACK}")
 _BIND = ("rbind", "rprivate")
@@ -93,7 +96,7 @@ class Injector:
     async def start(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """Sets the driver's limit: the cgroup is there, and no program runs in it yet. Raises
         Refused, also if others should have put a card in, and did not."""
-        if self.starts is not None and (words := await self.starts.refusal(pod, container)):
+        if words := await self._missing(pod, container):
             raise Refused(words)
         shares = _shares(pod, container)
         if not shares:
@@ -105,6 +108,16 @@ class Injector:
                 f"container {container.name} is promised isolation by the driver, which does not "
                 f"hold it on node {self.node}: {error}"
             ) from error
+
+    async def _missing(self, pod: nri.PodSandbox, container: nri.Container) -> str:
+        if self.starts is None:
+            return ""
+        try:
+            return await self.starts.refusal(pod, container)
+        except Exception:
+            # A mistake of ours must not keep all containers of the node from starting.
+            log.exception("a start was not checked")
+            return ""
 
     async def removed(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         if shares := _shares(pod, container):
