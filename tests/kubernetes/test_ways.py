@@ -140,7 +140,7 @@ def test_a_whole_card_that_did_not_get_in_keeps_its_container_from_starting(
     containerd 1.7 (the first way) and 2. It starts when the way is back."""
     node = node_of(way)
     share_nodes(admin, [], [node])
-    eventually(lambda: says(admin, node, '"checksStarts":true'), LONGEST_S)
+    eventually(lambda: says(admin, node, "checksStarts"), LONGEST_S)
     with silent_way(kubernetes, gpupool, node):
         kubectl.apply(sharing_a_folder(pod("lost", witnessed(RESOURCE_GPU, 1), node)))
         words = eventually(lambda: refusal(kubectl), LONGEST_S)
@@ -176,7 +176,7 @@ def test_an_agent_that_does_not_answer_keeps_no_container_from_starting(
 ) -> None:
     """The runtime leaves it out. Those with cards wait for their device plugin, as ever."""
     node = node_of(RUNTIME)
-    eventually(lambda: says(admin, node, '"checksStarts":true'), LONGEST_S)
+    eventually(lambda: says(admin, node, "checksStarts"), LONGEST_S)
     gpupool.freeze(f"agent-{node}")
     try:
         for name in ("first", "second"):
