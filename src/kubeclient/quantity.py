@@ -22,7 +22,12 @@ _DECIMAL_SUFFIXES = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 _DECIMAL_EXPONENTS = {suffix: 3 * place - 9 for place, suffix in enumerate(_DECIMAL_SUFFIXES)}
 _BINARY_EXPONENTS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _BINARY_SUFFIXES = ("", *_BINARY_EXPONENTS)
-_PARTS = re.compile(r"([+-]?)0*([0-9]*)(\.[0-9]*)?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
+# No two parts can take the same character, so the time is linear.
+_PARTS = re.compile(
+    r"([+-]?)0*((?:[1-9][0-9]*)?)(\.[0-9]*)?"
+    r"((?:[eEinumkKMGTP]+(?:[-+]?[0-9]+|[-+])?|[-+][0-9]*)?)",
+    re.ASCII,
+)
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
 _BINARY_MAX = (2**63 - 1) * NANOS
 # Longer input is refused: 10**exponent would fill the memory.

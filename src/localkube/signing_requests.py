@@ -10,7 +10,7 @@ than all the rest of a start.
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,8 @@ KUBELET_SERVING = "kubernetes.io/kubelet-serving"
 
 NODES = "system:nodes"
 _NODE_PREFIX = "system:node:"
-_BLOCK = re.compile(rb"-----BEGIN ([^\r\n]*?)-----[ \t]*\r?\n(.*?)-----END \1-----", re.DOTALL)
+_BEGIN = re.compile(rb"-----BEGIN ([^\r\n-]{0,100})-----[ \t]{0,100}\r?\n")
+_MOST_ENDLESS = 100  # blocks that begin and do not end, which are looked at
 _CLIENT_USAGES = frozenset({"digital signature", "key encipherment", "client auth"})
 _SERVING_USAGES = frozenset({"digital signature", "key encipherment", "server auth"})
 _ONLY_RSA = frozenset({"key encipherment"})
@@ -51,11 +52,11 @@ def parse(pem: bytes) -> SigningRequest:
     from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
 
-    block = _BLOCK.search(pem)
-    if block is None or block[1] != b"CERTIFICATE REQUEST":
+    kind, content = next(_blocks(pem), (b"", b""))
+    if kind != b"CERTIFICATE REQUEST":
         raise BadRequest("PEM block type must be CERTIFICATE REQUEST")
     try:
-        parsed = x509.load_der_x509_csr(base64.b64decode(b"".join(block[2].split())))
+        parsed = x509.load_der_x509_csr(base64.b64decode(b"".join(content.split())))
         is_signed = parsed.is_signature_valid
         found = _contents(parsed)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -63,6 +64,20 @@ def parse(pem: bytes) -> SigningRequest:
     if not is_signed:
         raise BadRequest("x509: signature verification failure")
     return found
+
+
+def _blocks(pem: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The kind of each block that ends as it began, and what is in it."""
+    place, endless = 0, 0
+    while endless < _MOST_ENDLESS and (begin := _BEGIN.search(pem, place)):
+        place = begin.end()
+        mark = b"-----END " + begin[1] + b"-----"
+        end = pem.find(mark, place)
+        if end < 0:
+            endless += 1
+            continue
+        yield begin[1], pem[place:end]
+        place = end + len(mark)
 
 
 def decoded(text: str) -> bytes:
@@ -163,15 +178,15 @@ def certificate_problem(pem: bytes) -> str:
     """What is wrong with the certificates that a signer writes; empty: nothing."""
     from cryptography import x509
 
-    blocks = list(_BLOCK.finditer(pem))
-    for block in blocks:
-        if block[1] != b"CERTIFICATE":
-            kind = block[1].decode(errors="replace")
-            return f'only CERTIFICATE PEM blocks are allowed, found "{kind}"'
-        if b":" in block[2]:
+    blocks = list(_blocks(pem))
+    for kind, content in blocks:
+        if kind != b"CERTIFICATE":
+            found = kind.decode(errors="replace")
+            return f'only CERTIFICATE PEM blocks are allowed, found "{found}"'
+        if b":" in content:
             return "no PEM block headers are permitted"
         try:
-            x509.load_der_x509_certificate(base64.b64decode(b"".join(block[2].split())))
+            x509.load_der_x509_certificate(base64.b64decode(b"".join(content.split())))
         except ValueError as error:
             return f"x509: malformed certificate: {error}"
     return "" if blocks else "must contain at least one CERTIFICATE PEM block"

@@ -119,3 +119,11 @@ def _on(cluster: ClusterModel, node: str, choice: CardChoice) -> Allocation:
     decision = decide_on(cluster, shared("b1", 5, card_choice=choice), POLICY, (node,))
     assert isinstance(decision, Placement)
     return decision.allocation
+
+
+@pytest.mark.parametrize(
+    "name", ["*" * 128, "a" + "*" * 126 + "z", "*".join("a" * 64), "a*" * 60 + "z"]
+)
+def test_stars_do_not_take_for_ever(name: str) -> None:
+    """Pods choose the names; the scheduler compares them with every card."""
+    CardChoice(models=(name,)).takes_model("NVIDIA-" + "A" * 100)

@@ -117,3 +117,18 @@ def test_only_certificates_may_be_written_as_such() -> None:
 def _pem(der: bytes, kind: str = "CERTIFICATE REQUEST") -> bytes:
     body = base64.encodebytes(der).decode()
     return f"-----BEGIN {kind}-----\n{body}-----END {kind}-----\n".encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"-----BEGIN A-----\n" * 50_000,
+        b"-----BEGIN " * 80_000,
+        b"-----BEGIN A-----" + b" " * 900_000,
+        b"".join(b"-----BEGIN %d-----\n" % number for number in range(40_000)),
+    ],
+)
+def test_blocks_that_never_end_take_no_longer_than_others(text: bytes) -> None:
+    with pytest.raises(BadRequest, match="PEM block type"):
+        parse(text)
+    assert certificate_problem(text)

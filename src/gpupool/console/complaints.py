@@ -13,7 +13,7 @@ from gpupool.console.words import Translate
 from gpupool.contract.yaml_document import Document, Mark, Path
 from kubeclient.errors import Refused
 
-_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
+_STEP = re.compile(r"([^.\[\]]+)|\[([^\[\]]*)\]")
 _IN_TEXT = (
     re.compile(r'(?P<words>(?:unknown|duplicate) field "(?P<field>[^"]+)")'),
     re.compile(r"\.(?P<words>(?P<field>[\w.\[\]-]+): field not declared in schema)"),

@@ -32,7 +32,7 @@ LIBRARIES = (
 _PLACES = {"x86_64": ("/usr/lib64", "/usr/lib/x86_64-linux-gnu")} | {
     "aarch64": ("/usr/lib64", "/usr/lib/aarch64-linux-gnu")
 }
-_VERSION = re.compile(r"Kernel Module\s(?:for \S+)?\s*(\d+\.\d+(?:\.\d+)?)")
+_VERSION = re.compile(r"Kernel Module\s(?:for \S{1,64})?\s{0,64}(\d{1,9}\.\d{1,9}(?:\.\d{1,9})?)")
 _LARGEST = 1 << 16  # of a file of the kernel module
 _MOST_CARDS = 64
 _MOST_NAMES = 20_000  # of files in a directory

@@ -214,8 +214,11 @@ def read_in(parent: int, name: str, most: int) -> bytes | None:
         descriptor = os.open(name, flags, dir_fd=parent)
     except OSError:
         return None
-    with open(descriptor, "rb") as file:
-        return file.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    with opened(descriptor):  # `open` would leave the descriptor of a directory open
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(most)
 
 
 def replace_in(parent: int, name: str, content: bytes, mode: int) -> None:

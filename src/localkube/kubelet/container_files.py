@@ -86,8 +86,8 @@ class ContainerFiles:
         # The container may have put a link or a FIFO there.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            with open(os.open(self.termination_log, flags), "rb") as file:
-                return file.read(limit).decode("utf-8", "replace")
+            with opened(os.open(self.termination_log, flags)) as file:
+                return os.read(file, limit).decode("utf-8", "replace")
         except OSError:
             return ""
 

@@ -31,7 +31,7 @@ from localkube.kubelet.environment import (
     PATH,
     BadConfig,
     container_variables,
-    expand,
+    expand_all,
 )
 from localkube.kubelet.hosted import HostedProgram, HostedPrograms, ProgramContext
 from localkube.kubelet.images import (
@@ -184,7 +184,7 @@ class Starter:
                 mounts[mount["mountPath"]] = self.sockets.short_path(volume.root)
         return ProgramContext(
             node=run.pod.node,
-            arguments=tuple(expand(part, env) for part in given),
+            arguments=tuple(expand_all(given, env)),
             env=env,
             mounts=mounts,
         )
@@ -213,8 +213,8 @@ class Starter:
         made += self.devices.binds(pod, spec["name"]) + added.binds
         chosen = program(
             spec["image"],
-            [expand(part, variables) for part in spec.get("command") or ()],
-            [expand(part, variables) for part in spec.get("args") or ()],
+            expand_all(spec.get("command") or (), variables),
+            expand_all(spec.get("args") or (), variables),
             self.settings.images,
         )
         cwd = spec.get("workingDir") or ("/" if own_view else str(files.home))

@@ -3,7 +3,7 @@ No I/O but through `Lookup`. Nothing of the server's own environment gets into i
 
 import base64
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from kubeclient.objects import Obj
@@ -14,7 +14,10 @@ from localkube.kubelet.state import Pod
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CONFIG_MAP, _SECRET = "ConfigMap", "Secret"
-_REFERENCE = re.compile(r"\$(\$|\(([^)]*)\))")
+# Linux gives a program no longer text, and no more of them together: expansions of expansions would
+# fill the memory first.
+_LONGEST = 128 << 10
+_MOST_TOGETHER = 6 << 20
 
 
 class BadConfig(Exception):
@@ -28,14 +31,51 @@ class Lookup(Protocol):
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """$(NAME) is replaced when there is such a variable; $$(NAME) is a plain $(NAME)."""
+    """$(NAME) is replaced when there is such a variable; $$(NAME) is a plain $(NAME). Raises
+    BadConfig if it becomes too long."""
+    if "$" not in text:
+        return text
+    made: list[str] = []
+    length, most = 0, max(_LONGEST, len(text))
+    for part in _expanded(text, values):
+        made.append(part)
+        length += len(part)
+        if length > most:
+            raise BadConfig(f"argument list too long: {text[:60]!r} becomes longer than {most}")
+    return "".join(made)
 
-    def replaced(found: re.Match[str]) -> str:
-        if found[1] == "$":
-            return "$"
-        return values.get(found[2], found[0])
 
-    return _REFERENCE.sub(replaced, text)
+def _expanded(text: str, values: Mapping[str, str]) -> Iterator[str]:
+    place = 0
+    while (dollar := text.find("$", place)) >= 0:
+        yield text[place:dollar]
+        following = text[dollar + 1 : dollar + 2]
+        end = text.find(")", dollar) if following == "(" else -1
+        if following == "$":
+            yield "$"
+            place = dollar + 2
+        elif end >= 0:
+            yield values.get(text[dollar + 2 : end], text[dollar : end + 1])
+            place = end + 1
+        elif following == "(":  # no bracket closes any more
+            yield text[dollar:].replace("$$", "$")
+            return
+        else:
+            yield "$"
+            place = dollar + 1
+    yield text[place:]
+
+
+def expand_all(texts: Iterable[str], values: Mapping[str, str]) -> list[str]:
+    """Arguments of a program. Raises BadConfig if they become too long together."""
+    made: list[str] = []
+    together = 0
+    for text in texts:
+        made.append(expand(text, values))
+        together += len(made[-1])
+        if together > _MOST_TOGETHER and made[-1] is not text:
+            raise BadConfig(f"argument list too long: longer than {_MOST_TOGETHER}")
+    return made
 
 
 def service_variables(
@@ -88,8 +128,11 @@ async def container_variables(
     """`given`, then envFrom, then env. Later variables replace earlier ones, and may refer to them.
     Raises BadConfig."""
     made = dict(given)
+    together = 0
     for source in spec.get("envFrom") or ():
-        made |= await _all_of(source, pod.namespace, lookup)
+        found_all = await _all_of(source, pod.namespace, lookup)
+        together = _counted(together, *found_all.values())
+        made |= found_all
     for variable in spec.get("env") or ():
         name = variable["name"]
         if variable.get("valueFrom"):
@@ -98,7 +141,15 @@ async def container_variables(
                 made[name] = found
         else:
             made[name] = expand(variable.get("value") or "", made)
+        together = _counted(together, made.get(name, ""))
     return made
+
+
+def _counted(together: int, *values: str) -> int:
+    together += sum(map(len, values))
+    if together > _MOST_TOGETHER:
+        raise BadConfig(f"argument list too long: variables longer than {_MOST_TOGETHER}")
+    return together
 
 
 async def _all_of(source: Obj, namespace: str, lookup: Lookup) -> dict[str, str]:

@@ -125,6 +125,8 @@ async def _connected(
 
 def _request(action: Obj, path: str, shown: str) -> bytes:
     headers = {h["name"]: h["value"] for h in action.get("httpHeaders") or ()}
+    if any(sign in text for text in headers.values() for sign in "\r\n\0"):
+        raise ActionErrored("net/http: invalid header field value")
     lines = [f"GET {path} HTTP/1.1"]
     lines += [f"{name}: {text}" for name, text in ({"Host": shown} | headers).items()]
     known = {name.lower() for name in headers}

@@ -53,6 +53,8 @@ from localkube.removal import remove_tree
 
 _MODE = 0o644
 _TOKEN_S = 3600
+# A source can be named ten thousand times, and all are in memory before the first is written.
+_MOST_PROJECTED = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,21 +185,28 @@ async def _downward(request: VolumeRequest) -> LocalVolume:
 async def _projected(request: VolumeRequest) -> LocalVolume:
     mode = request.source.get("defaultMode") or _MODE
     files: Files = {}
+    together = 0
     for part in request.source.get("sources") or ():
-        kind = next(iter(part))
-        source = part[kind]
-        match kind:
-            case "configMap":
-                files |= await _object_files(request, "configmap", source["name"], source, mode)
-            case "secret":
-                files |= await _object_files(request, "secret", source["name"], source, mode)
-            case "downwardAPI":
-                files |= _downward_files(request, source, mode)
-            case "serviceAccountToken":
-                files |= await _token(request, source, mode)
-            case _:
-                raise BadVolume(f"projections of type {kind} are not supported on local nodes")
+        found = await _projection(request, next(iter(part)), part[next(iter(part))], mode)
+        together += sum(len(file.content) for file in found.values())
+        if together > _MOST_PROJECTED:
+            raise BadVolume(f"its sources have more than {_MOST_PROJECTED} bytes together")
+        files |= found
     return await _written(request, files)
+
+
+async def _projection(request: VolumeRequest, kind: str, source: Obj, mode: int) -> Files:
+    match kind:
+        case "configMap":
+            return await _object_files(request, "configmap", source["name"], source, mode)
+        case "secret":
+            return await _object_files(request, "secret", source["name"], source, mode)
+        case "downwardAPI":
+            return _downward_files(request, source, mode)
+        case "serviceAccountToken":
+            return await _token(request, source, mode)
+        case _:
+            raise BadVolume(f"projections of type {kind} are not supported on local nodes")
 
 
 async def _object_files(

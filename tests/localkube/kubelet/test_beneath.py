@@ -10,6 +10,7 @@ import pytest
 
 from localkube.kubelet import beneath, usage
 from localkube.kubelet.beneath import LeadsOut, directory_in, make_beneath, open_beneath, opened
+from localkube.kubelet.container_files import ContainerFiles
 from localkube.kubelet.volume_files import VolumeFile, writing
 from localkube.removal import remove_tree
 
@@ -186,3 +187,25 @@ def test_a_tree_is_measured_however_deep_it_is(tmp_path: Path) -> None:
     finally:
         remove_tree(tree)
     assert 8192 <= size < 100_000
+
+
+@pytest.mark.parametrize("kind", ["pipe", "directory", "link"])
+def test_what_is_no_file_is_not_read_and_leaves_no_descriptor(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "termination-log"
+    files = ContainerFiles(tmp_path, "00000000-0000-0000-0000-000000000000", 0, 0)
+    files.termination_log = place
+    writer = None
+    if kind == "pipe":
+        os.mkfifo(place)
+        writer = os.open(place, os.O_RDWR)  # somebody who writes nothing
+    elif kind == "directory":
+        place.mkdir()
+    else:
+        place.symlink_to("/etc/passwd")
+    before = len(os.listdir("/proc/self/fd"))
+    assert files.termination_message() == ""
+    with opened(beneath.open_trusted(tmp_path)) as parent:
+        assert beneath.read_in(parent, place.name, 10) is None
+    assert len(os.listdir("/proc/self/fd")) == before
+    if writer is not None:
+        os.close(writer)

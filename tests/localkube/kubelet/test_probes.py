@@ -207,3 +207,10 @@ async def test_a_path_is_escaped_as_urls_want_it(tmp_path: Path) -> None:
         await here.create(shell("p", FOREVER, container={"readinessProbe": check}))
         event = await here.until_event("Unhealthy", "p")
         assert ':1/a%20b?c=1%0A": ' in event["message"]
+
+
+@pytest.mark.parametrize("value", ["a\r\nX: y", "a\nb", "a\0b"])
+def test_a_header_is_one_header(value: str) -> None:
+    action = {"httpHeaders": [{"name": "A", "value": value}]}
+    with pytest.raises(probes.ActionErrored, match="invalid header field value"):
+        probes._request(action, "/", "host")

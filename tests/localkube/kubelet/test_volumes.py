@@ -263,3 +263,15 @@ def test_no_file_leaves_its_volume(tmp_path: Path, path: str) -> None:
     with pytest.raises(BadVolume):
         list(writing(volume, {path: VolumeFile(b"x", 0o644)}))
     assert [entry.name for entry in tmp_path.iterdir()] == ["volume"]
+
+
+async def test_a_source_that_is_named_very_often_fills_no_memory(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        await config(here, large="x" * 1_000_000)
+        sources = [
+            {"configMap": {"name": "conf", "items": [{"key": "large", "path": f"p{number}"}]}}
+            for number in range(100)
+        ]
+        await here.create(shell("p", "true", **mounted({"projected": {"sources": sources}})))
+        event = await here.until_event("FailedMount", "p")
+    assert "its sources have more than 33554432 bytes together" in event["message"]

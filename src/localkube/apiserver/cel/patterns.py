@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _ASCII = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t\n\f\r "}
-_LETTERS = re.compile(r"\\[pP](?:\{[^}]*\}|.)", re.DOTALL)  # by their Unicode property
-_CODE = re.compile(r"\\x\{[^}]*\}")
+# Names of properties and numbers are short: what is longer is looked through only once.
+_LETTERS = re.compile(r"\\[pP](?:\{[^}]{0,100}\}|.)", re.DOTALL)  # by their Unicode property
+_CODE = re.compile(r"\\x\{[^}]{0,100}\}")
 _TIMES = re.compile(r"\{(\d{1,4})(?:,(\d{0,4}))?\}", re.ASCII)
 _NAMED = re.compile(r"\[:\^?[a-z]+:\]")
 _LONGEST_KEPT = 1000

@@ -15,7 +15,7 @@ _LONGEST = 1 << 63
 # Python reads more than these: weeks and days of the year, spaces and underscores in numbers.
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _DURATION = re.compile(r"([+-]?)((?:\d+(?:\.\d*)?(?:ns|us|µs|ms|s|m|h))+|0)", re.ASCII)
-_PART = re.compile(r"(\d+)(?:\.(\d*))?(ns|us|µs|ms|s|m|h)", re.ASCII)
+_PART = re.compile(r"(?<!\d)(\d+)(?:\.(\d*))?(ns|us|µs|ms|s|m|h)", re.ASCII)
 _UNITS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 10**6, "s": SECOND, "m": 60 * SECOND}
 _UNITS["h"] = 3600 * SECOND
 _OFFSET = re.compile(r"([+-]?\d+):([+-]?\d+)", re.ASCII)

@@ -13,7 +13,7 @@ from localkube.apiserver.schema.times import TIME_LAYOUT, BadTime, stored_time
 _UNITS = (
     r"(?:n|ns|nano|us|µs|ms|milli|s|sec|m|min|h|hr|hour|d|day|w|wk|week|micro)(?:second|ute|s|ond)*"
 )
-_DURATION = re.compile(rf"[0-9]+(?:\.[0-9]*)?\s*{_UNITS}(?![a-z])", re.IGNORECASE)
+_DURATION = re.compile(rf"(?<![0-9])[0-9]+(?:\.[0-9]*)?\s*{_UNITS}(?![a-z])", re.IGNORECASE)
 _PATTERNS = {
     "bsonobjectid": r"[0-9a-fA-F]{24}",
     "email": r"[^@\s<>]+@[^@\s<>]+",

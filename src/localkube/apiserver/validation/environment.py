@@ -1,6 +1,5 @@
 """Environment variables of containers, and references to a pod's own fields."""
 
-import re
 from collections.abc import Collection
 
 from kubeclient import quantity
@@ -39,7 +38,6 @@ _RESOURCES = (
 )
 _HUGE = ("limits.hugepages-", "requests.hugepages-")
 _SIZES = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei"
-_SUBSCRIPT = re.compile(r"(.+?)\['(.*)'\]", re.DOTALL)
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 
 
@@ -86,11 +84,11 @@ def _split(version: str, name: str) -> tuple[str, str | None, str]:
     """The field, the key in it if one is named, and why it cannot be had."""
     if version != "v1":
         return name, None, f"unsupported pod version: {version}"
-    found = _SUBSCRIPT.fullmatch(name)
-    if found is None:
+    base, bracket, key = name.partition("['")
+    if not base or not bracket or not key.endswith("']"):
         why = "" if name in _CONVERTIBLE else f"field label not supported: {name}"
         return "spec.nodeName" if name == "spec.host" else name, None, why
-    base, key = found[1], found[2]
+    key = key.removesuffix("']")
     if base == "metadata.labels":
         return base, key, ""
     if base == "metadata.annotations":
