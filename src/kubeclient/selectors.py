@@ -25,6 +25,7 @@ MAX_BYTES = 4096
 _TOKEN = re.compile(r"[ \t\r\n]+|(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
 _SYMBOLS = frozenset({"==", "!=", "=", "!", "(", ")", ",", "<", ">"})
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_MOST_DIGITS = 19
 _INT64 = 2**63
 
 
@@ -372,7 +373,10 @@ def integer(text: str | None) -> int | None:
     """A number as Go reads an int64 (Python's int() takes more)."""
     if text is None or not _INTEGER.fullmatch(text):
         return None
-    number = int(text)
+    digits = text.lstrip("+-").lstrip("0")
+    if len(digits) > _MOST_DIGITS:  # int() raises ValueError for thousands of them
+        return None
+    number = -int(digits or "0") if text[0] == "-" else int(digits or "0")
     return number if -_INT64 <= number < _INT64 else None
 
 

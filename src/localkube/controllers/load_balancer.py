@@ -262,7 +262,11 @@ def _bound_before(service: Obj, port: int, names: Names) -> list[int]:
     pairs = annotations.get(names.load_balancer_ports_annotation, "").split(",")
     found = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
     number = found.get(str(port), "")
-    return [int(number)] if number.isascii() and number.isdigit() and int(number) < 65536 else []
+    return (
+        [int(number)]
+        if number.isascii() and number.isdigit() and len(number) < 6 and int(number) < 65536
+        else []
+    )
 
 
 async def _write(

@@ -114,7 +114,9 @@ def _daemon_set_update(new: Obj, old: Obj) -> None:
 
 
 def _generation(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() else 0
+    # As many digits as Go's int64 has.
+    is_number = text and text.isascii() and text.isdigit() and len(text) <= 18
+    return int(text) if text and is_number else 0
 
 
 def _custom_resource_definition_update(new: Obj, old: Obj) -> None:

@@ -80,7 +80,7 @@ def _is_cidr(text: str) -> bool:
     if not slash or not length.isascii() or not length.isdigit():
         return False
     bits = 32 if _is_ipv4(address) else 128 if _is_ipv6(address) else -1
-    return int(length) <= bits
+    return len(length) <= 3 and int(length) <= bits
 
 
 def _is_uri(text: str) -> bool:

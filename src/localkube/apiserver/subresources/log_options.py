@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta, timezone
 
+from kubeclient.selectors import integer
 from localkube.apiserver.request import Request
 from localkube.apiserver.status import (
     FieldError,
@@ -81,9 +82,10 @@ def _integer(request: Request, key: str) -> int | None:
     if not _INTEGER.match(text):
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     # Python would take its time over the digits that Go never looks at.
-    if len(text.lstrip("+-").lstrip("0")) > 19 or not -(2**63) <= int(text) < 2**63:
+    number = integer(text)
+    if number is None:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
-    return int(text)
+    return number
 
 
 def _time(text: str) -> datetime | None:

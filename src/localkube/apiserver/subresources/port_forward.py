@@ -54,12 +54,13 @@ def _port(text: str) -> int:
     problem = ""
     if not _PORT.match(text):
         problem = "invalid syntax"
-    elif len(text.lstrip("0")) > 5 or int(text) >= 2**16:
+    elif len(text.lstrip("0")) > 5 or int(text.lstrip("0") or "0") >= 2**16:
         problem = "value out of range"
     if problem:
         raise bad_request(
             f'cannot convert to []int32: strconv.ParseUint: parsing "{text}": {problem}'
         )
-    if int(text) == 0:
+    number = int(text.lstrip("0") or "0")
+    if number == 0:
         raise bad_request(f'port "{text}" must be > 0')
-    return int(text)
+    return number

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import orjson
@@ -19,7 +19,7 @@ from localkube.apiserver.request import Answer, Request
 from localkube.apiserver.status import ApiError
 from localkube.apiserver.store.record import Record
 from localkube.apiserver.tables import table as tables
-from localkube.apiserver.verbs.yaml_answer import yaml_bytes, yaml_list
+from localkube.apiserver.verbs.yaml_answer import portions, yaml_bytes, yaml_items, yaml_list
 
 
 class Form(Enum):
@@ -146,8 +146,11 @@ async def answer_records(
     if form is Form.YAML:
         user = request.user.name if request.user is not None else ""
         head = {"apiVersion": kind.api_version}, {"kind": f"{kind.kind}List", "metadata": metadata}
-        pieces = await api.long_work.done(user, lambda: yaml_list(*head, bodies))
-        return Answer(200, pieces, "application/yaml")
+        # A job for each portion: the large requests of other users come between them.
+        made: list[bytes] = []
+        for portion in portions(bodies):
+            made += await api.long_work.done(user, partial(yaml_items, portion))
+        return Answer(200, yaml_list(*head, made), "application/yaml")
     if kind.custom:
         metadata = {"continue": "", **metadata}
     return _listed(f"{kind.kind}List", kind.api_version, metadata, bodies)

@@ -1,6 +1,6 @@
 """Objects as YAML, quoted where Kubernetes quotes, and where other readers need it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -10,6 +10,7 @@ from kubeclient.objects import Obj
 from kubeclient.yaml_writing import needs_quotes
 
 _NEVER_WRAPPED = 2**31 - 1
+_PORTION = 64 << 10  # bytes of JSON
 _ITSELF = "."  # a key in managedFields of nearly every object, which Kubernetes does not quote
 
 
@@ -43,8 +44,25 @@ def yaml_bytes(value: Any) -> bytes:
     return text.encode()
 
 
-def yaml_list(before: Obj, after: Obj, bodies: Sequence[bytes]) -> list[bytes]:
+def yaml_items(bodies: Sequence[bytes]) -> list[bytes]:
+    return [yaml_bytes([orjson.loads(body)]) for body in bodies]
+
+
+def portions(bodies: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """As many as others can wait for: a kilobyte takes a quarter of a millisecond or more."""
+    portion: list[bytes] = []
+    size = 0
+    for body in bodies:
+        portion.append(body)
+        size += len(body)
+        if size >= _PORTION:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
+
+
+def yaml_list(before: Obj, after: Obj, items: Sequence[bytes]) -> list[bytes]:
     """A list with its items between those of its fields that stand before and after them."""
-    items = [yaml_bytes([orjson.loads(body)]) for body in bodies]
     head = b"items:\n" if items else b"items: []\n"
     return [yaml_bytes(before), head, *items, yaml_bytes(after)]

@@ -50,6 +50,7 @@ def _limits(container: Obj) -> dict[str, int]:
 
 
 _Wish = TypeVar("_Wish")
+_MOST_DIGITS = 18  # plugins choose the ids, and int() refuses thousands of digits
 _PARTS = re.compile(r"(\d+)")
 
 
@@ -125,7 +126,10 @@ def chosen(needed: int, first: Iterable[str], free: Iterable[str]) -> tuple[str,
 
 def _natural(id: str) -> list[tuple[int, str]]:
     """A sort key by which device-2 comes before device-10."""
-    return [(int(part or 0), "") if part.isdigit() else (0, part) for part in _PARTS.split(id)]
+    return [
+        (int(part), "") if part.isdecimal() and len(part) <= _MOST_DIGITS else (0, part)
+        for part in _PARTS.split(id)
+    ]
 
 
 def merged(grants: Iterable[Grant]) -> ContainerAllocateResponse:
