@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Raise it with every change of a structure or of a function, here and in kernel.py. */
-#define LAYOUT 6
+#define LAYOUT 7
 
 #define EXPORTED __attribute__((visibility("default")))
 #define NEVER INT64_MAX     /* the cost of a node that cannot take the pod */
@@ -20,7 +20,7 @@
 #define BULKS ((int64_t)1 << 22)
 #define BLOCK 16            /* nodes that have one entry of `bounds` */
 
-/* Columns of columns.py. An array "by card" has a row for each card and an entry for each node. */
+/* Columns of columns.py. In an array "by card" the cards of a node lie side by side (`card_at`). */
 struct columns {
     int64_t size; /* a multiple of BLOCK */
     int64_t rows; /* of the arrays by card */
@@ -79,7 +79,7 @@ struct shape {
     int64_t *costs;
     int32_t *uses;
     int64_t *bounds; /* of every block of nodes: no cost with its price in it is less */
-    const int64_t *prices; /* those that the bounds were made with; NULL: none */
+    const int64_t *prices; /* those that the bounds were made with; NULL: none. The first is 0 */
     const struct residue *residue;
 };
 
@@ -97,6 +97,10 @@ int64_t residue_cost(const struct columns *, const struct shape *, int64_t node,
 /* What is usable of all cards of a node; of their compute too, if that counts. */
 int64_t residue_usable(const struct columns *, const struct residue *, int64_t node,
                        int64_t counts_compute);
+
+static inline int64_t card_at(const struct columns *c, int64_t node, int64_t card) {
+    return node * c->rows + card;
+}
 
 static inline int64_t floor_div(int64_t value, int64_t by) {
     int64_t quotient = value / by;

@@ -39,8 +39,8 @@ static int64_t kinds_of(const struct columns *c, const struct fgd_ask *ask, int6
                         struct kind *kinds, int64_t *where) {
     int64_t count = 0, whole = 0;
     for (int64_t card = 0; card < c->rows; card++) {
-        int64_t milli = free_milli(c, card * c->size + node), kind = 0;
-        int64_t total = c->card_total[card * c->size + node];
+        int64_t milli = free_milli(c, card_at(c, node, card)), kind = 0;
+        int64_t total = c->card_total[card_at(c, node, card)];
         while (kind < count && (kinds[kind].milli != milli || kinds[kind].total != total))
             kind++;
         where[card] = milli ? kind : -1;

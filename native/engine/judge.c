@@ -25,8 +25,8 @@ static int has_shares(const struct columns *c, const int64_t *share, int64_t nod
     if (cards == 1 && !percent)
         return 1;
     for (int64_t card = 0; card < c->rows; card++)
-        found += c->card_free[card * c->size + node] >= units &&
-                 c->card_compute[card * c->size + node] >= percent;
+        found += c->card_free[card_at(c, node, card)] >= units &&
+                 c->card_compute[card_at(c, node, card)] >= percent;
     return found >= cards;
 }
 
@@ -72,18 +72,23 @@ static int32_t use_of(const struct columns *c, const struct shape *s, int64_t no
     return use + (!s->memory || c->largest_part[node] < s->memory);
 }
 
+/* Where the cost is NEVER, the use is 0, and its price too. */
 static int64_t total_of(const struct shape *s, int64_t node) {
-    int64_t cost = s->costs[node];
-    return cost == NEVER || !s->prices ? cost : cost + s->prices[s->uses[node]];
+    return s->prices ? s->costs[node] + s->prices[s->uses[node]] : s->costs[node];
 }
 
+/* In two rows of sums, so that the processor need not wait for one after the other. */
 static int64_t least_of_block(const struct shape *s, int64_t block) {
-    int64_t least = NEVER;
-    for (int64_t node = block * BLOCK; node < (block + 1) * BLOCK; node++) {
-        int64_t total = total_of(s, node);
-        least = total < least ? total : least;
+    const int64_t *costs = s->costs + block * BLOCK, *prices = s->prices;
+    const int32_t *uses = s->uses + block * BLOCK;
+    int64_t even = NEVER, odd = NEVER;
+    for (int64_t node = 0; node < BLOCK; node += 2) {
+        int64_t one = costs[node] + (prices ? prices[uses[node]] : 0);
+        int64_t other = costs[node + 1] + (prices ? prices[uses[node + 1]] : 0);
+        even = one < even ? one : even;
+        odd = other < odd ? other : odd;
     }
-    return least;
+    return even < odd ? even : odd;
 }
 
 static void set_cost(const struct shape *s, int64_t node, int64_t cost, int32_t use) {

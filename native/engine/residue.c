@@ -20,16 +20,16 @@ static int64_t at(const int64_t *table, int64_t length, int64_t place) {
 
 static int64_t size_of(const struct columns *c, const struct residue *r, int64_t card,
                        int64_t node) {
-    return r->only_total ? r->only_total : c->card_total[card * c->size + node];
+    return r->only_total ? r->only_total : c->card_total[card_at(c, node, card)];
 }
 
 /* The index into the tables for the free part of a card. */
 static int64_t place_of(const struct columns *c, const struct residue *r, int64_t card,
                         int64_t node, int64_t counts_compute) {
-    int64_t free = c->card_free[card * c->size + node];
+    int64_t free = c->card_free[card_at(c, node, card)];
     int64_t size = size_of(c, r, card, node);
     if (counts_compute) {
-        int64_t most = c->card_compute[card * c->size + node] * size / 100;
+        int64_t most = c->card_compute[card_at(c, node, card)] * size / 100;
         free = most < free ? most : free;
     }
     return free + (r->only_total ? r->only_total : at(r->first, r->totals, size));
@@ -101,7 +101,7 @@ static int64_t is_alike(const struct columns *c, const struct shape *s, int64_t 
     int64_t alike = memo->is_set, by_compute = s->residue->counts_compute;
     int64_t by_total = !s->residue->only_total;
     for (int64_t card = 0; card < c->rows; card++) {
-        int64_t at = card * c->size + node;
+        int64_t at = card_at(c, node, card);
         alike &= is_same(memo->free + card, c->card_free, at);
         if (by_total)
             alike &= is_same(memo->total + card, c->card_total, at);

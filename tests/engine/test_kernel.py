@@ -14,6 +14,7 @@ from gpupool.engine import kernel
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.kernel import LIBRARY, Library, cuts_by, spare_by, view_of, worth_by
+from gpupool.engine.kinds import kind_of
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies import cutting, scarcity
 from gpupool.engine.policies.cutting import cuts_of
@@ -148,3 +149,18 @@ def test_a_node_with_too_many_cards_for_the_kernel_is_left_to_numpy() -> None:
     cluster.set_node(gpu_node("b", kernel.MOST_ROWS + 1))
     assert isinstance(decide(cluster, pod, packing.policy), Placement)
     assert view_of(cluster.columns) is None
+
+
+def test_the_cards_of_a_node_stay_side_by_side_when_columns_grow() -> None:
+    columns = cluster_of(
+        *(gpu_node(f"n{each}", count=1 + each % 12) for each in range(200))
+    ).columns
+    for name, each in vars(columns).items():
+        if isinstance(each, np.ndarray):
+            assert each.flags.f_contiguous if name.startswith("card_") else each.flags.c_contiguous
+
+
+def test_the_kind_of_a_pod_is_that_of_the_pod_that_is_asked_about() -> None:
+    cluster, pods = cluster_of(), [shared("a", 3), shared("b", 4), shared("a", 5)]
+    for pod in (*pods, pods[0], pods[0]):
+        assert cluster.kind_of(pod) == kind_of(pod)

@@ -15,6 +15,8 @@ from gpupool.core.gpu import (
 )
 from gpupool.core.pods import PodRequest
 
+_WHOLE = Isolation.WHOLE  # members of an enum are slow to find, and this runs for every decision
+
 
 class CardHold(NamedTuple):
     """The most that a pod holds of one card at any time, init containers included."""
@@ -29,7 +31,7 @@ class CardHold(NamedTuple):
 def card_holds(pod: PodRequest, allocation: Allocation) -> tuple[CardHold, ...]:
     """Init containers run before the others, so the larger of the two counts, card by card."""
     if len(allocation.containers) == 1:
-        return tuple(_holds_of(allocation.containers[0]))
+        return _holds_of(allocation.containers[0])
     init = {ask.container for ask in pod.gpus if ask.is_init}
     # These containers run together, so their holds of one card add up.
     most = _summed(gpus for gpus in allocation.containers if gpus.container not in init)
@@ -46,9 +48,9 @@ def card_holds(pod: PodRequest, allocation: Allocation) -> tuple[CardHold, ...]:
     return tuple(most.values())
 
 
-def _holds_of(gpus: ContainerGpus) -> list[CardHold]:
-    whole = gpus.isolation is Isolation.WHOLE
-    return [CardHold(share.uuid, share.units, share.percent, whole) for share in gpus.shares]
+def _holds_of(gpus: ContainerGpus) -> tuple[CardHold, ...]:
+    whole = gpus.isolation is _WHOLE
+    return tuple([CardHold(each.uuid, each.units, each.percent, whole) for each in gpus.shares])
 
 
 def _summed(containers: Iterable[ContainerGpus]) -> dict[str, CardHold]:

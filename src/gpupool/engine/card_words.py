@@ -10,7 +10,7 @@ from gpupool.engine.filters import OF_THE_NODE
 from gpupool.engine.filters.gpus import allows_mode, whole_cards
 from gpupool.engine.node_state import CardState, NodeState
 from gpupool.engine.open_cards import open_cards, untouched_cards
-from gpupool.engine.policies.policy import Ints
+from gpupool.engine.policies.policy import Ints, of_nodes
 
 _SHOWN = 3  # pods of a card, and models or uuids that a pod names; the others are counted
 
@@ -69,11 +69,11 @@ def _nearest(cluster: ClusterModel, pod: PodRequest, nodes: Ints) -> str:
     if whole:
         untouched = (untouched_cards(columns, nodes) & accepted).sum(axis=0)
         return _counted(f"of {cards} free", untouched, whole)
-    free = np.where(accepted, columns.card_free.take(nodes, axis=1), 0)
+    free = np.where(accepted, of_nodes(columns.card_free, nodes), 0)
     roomy = free >= ask.units
     if not roomy.any():
         return f"none of {cards} has {ask.units} units free, the best has {free.max()}"
-    fits = roomy & (columns.card_compute.take(nodes, axis=1) >= ask.percent)
+    fits = roomy & (of_nodes(columns.card_compute, nodes) >= ask.percent)
     wanted = f"{ask.units} units" + (f" and {ask.percent} % of compute" if ask.percent else "")
     return _counted(f"of {cards} with {wanted} free", fits.sum(axis=0), ask.cards)
 

@@ -24,7 +24,7 @@ from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.card_holds import CardHold, card_holds
 from gpupool.engine.columns import Columns
-from gpupool.engine.kinds import KindCounts, kind_of
+from gpupool.engine.kinds import Kind, KindCounts, kind_of
 from gpupool.engine.label_columns import LabelColumns
 from gpupool.engine.node_state import (
     Held,
@@ -61,6 +61,7 @@ class ClusterModel:
         # Classes of machines, by model and `bulk_of`: the number of each in the columns.
         self.machines: dict[tuple[int, int], int] = {}
         self.running = KindCounts()  # pods with GPUs that are held, of each kind
+        self._kind: tuple[PodRequest | None, Kind | None] = (None, None)  # the last one
         # Their uids, since `refusals.py` looked last; the newest if there are too many.
         self.placed: deque[str] = deque(maxlen=MOST_PLACED)
         # By their number in the columns. Autoscalers write times into taints, so sets that no node
@@ -238,7 +239,7 @@ class ClusterModel:
         state.take(held, self.columns)
         self._index.count(pod, state.index, 1)
         if pod.gpus and not held.reserved:
-            self.running.add(kind_of(pod))
+            self.running.add(self.kind_of(pod))
             self.placed.append(pod.uid)
         if pod.same_card or pod.different_card:
             for group in _card_groups(pod):
@@ -251,10 +252,11 @@ class ClusterModel:
         self._index.count(held.pod, state.index, -1)
         if held.pod.gpus and not held.reserved:
             self.running.remove(kind_of(held.pod))
-        for group in _card_groups(held.pod):
-            del self.groups[group][uid]
-            if not self.groups[group]:
-                del self.groups[group]
+        if held.pod.same_card or held.pod.different_card:
+            for group in _card_groups(held.pod):
+                del self.groups[group][uid]
+                if not self.groups[group]:
+                    del self.groups[group]
         self.changes.append(state.index)
         return held
 
@@ -267,6 +269,14 @@ class ClusterModel:
     @property
     def index(self) -> PodIndex:
         return self._index
+
+    def kind_of(self, pod: PodRequest) -> Kind:
+        """The last one is kept: a pod is counted, and held right after it was decided about."""
+        known, kind = self._kind
+        if known is not pod or kind is None:
+            kind = kind_of(pod)
+            self._kind = (pod, kind)
+        return kind
 
     def state(self, name: str) -> NodeState | None:
         return self._nodes.get(name)

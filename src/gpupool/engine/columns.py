@@ -1,6 +1,7 @@
 """Columns: what filters, scores and policies read of the cluster, as NumPy vectors over nodes.
 
-A node has the same index in every vector; a card has the same row in every (C, N) array. Free
+A node has the same index in every vector; a card has the same row in every (C, N) array, in which
+the cards of a node lie side by side in memory (order "F"): they are read together. Free
 amounts are never below 0, even if more is held than there is. Arrays grow by doubling; indexes
 without a node are not `present`. Only `node_state.py` writes here.
 """
@@ -52,14 +53,14 @@ class Columns:
         self.cpu_total = _zeros(self.size, dtype=np.int64)
         self.memory_total = _zeros(self.size, dtype=np.int64)
         self.bulk = _zeros(self.size, dtype=np.int64)  # how large the machine is, see `bulk_of`
-        self.card_free = _zeros(_FIRST_CARDS, self.size)
+        self.card_free = _zeros(self.size, _FIRST_CARDS).T
         # 1 where there is no card, because policies divide by it.
-        self.card_total = _zeros(_FIRST_CARDS, self.size) + 1
-        self.card_compute = _zeros(_FIRST_CARDS, self.size)
-        self.card_model = _zeros(_FIRST_CARDS, self.size)  # number of the model; 0: no card
+        self.card_total = _zeros(self.size, _FIRST_CARDS).T + 1
+        self.card_compute = _zeros(self.size, _FIRST_CARDS).T
+        self.card_model = _zeros(self.size, _FIRST_CARDS).T  # number of the model; 0: no card
         # The hash of the uuid. Two uuids with one hash would make a filter too generous, no more:
         # `cards.py` compares the uuids themselves.
-        self.card_key = _zeros(_FIRST_CARDS, self.size, dtype=np.int64)
+        self.card_key = _zeros(self.size, _FIRST_CARDS, dtype=np.int64).T
         self.card_models: dict[str, int] = {}  # the numbers, in order from 1
         self.whole_free = _zeros(self.size)  # cards of which nothing is held
         self.largest_free = _zeros(self.size)  # free units of the emptiest card
@@ -117,7 +118,8 @@ class Columns:
             height = rows if name.startswith("card_") else len(array)
             shape = (size,) if array.ndim == 1 else (height, size)
             filler = 1 if name == "card_total" else 0
-            setattr(self, name, _grown(array, shape, filler))
+            order: Any = "F" if name.startswith("card_") else "C"
+            setattr(self, name, _grown(array, shape, filler, order))
         self.size = size
         self.view = None
 
@@ -127,7 +129,7 @@ def _zeros(*shape: int, dtype: Any = np.int32) -> Ints:
     return made
 
 
-def _grown(array: NDArray[Any], shape: tuple[int, ...], filler: int) -> NDArray[Any]:
-    larger: NDArray[Any] = np.full(shape, filler, dtype=array.dtype)
+def _grown(array: NDArray[Any], shape: tuple[int, ...], filler: int, order: Any) -> NDArray[Any]:
+    larger: NDArray[Any] = np.full(shape, filler, dtype=array.dtype, order=order)
     larger[tuple(slice(0, length) for length in array.shape)] = array
     return larger

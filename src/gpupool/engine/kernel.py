@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # columns and policies import this module
     from gpupool.engine.policies.policy import Ask, Ints
 
 Reals: TypeAlias = NDArray[np.float64]
-LAYOUT = 6  # as in native/engine/engine.h
+LAYOUT = 7  # as in native/engine/engine.h
 MOST_ROWS = 64  # cards of a node
 BLOCK = 16  # nodes; the columns' size is a multiple of it
 _MOST = 2**62  # as `columns.MOST`; larger amounts fit nowhere, whatever their number

@@ -66,11 +66,12 @@ def kind_of(pod: PodRequest) -> Kind:
 
 def ask_of(pod: PodRequest) -> Ask:
     """The request as policies see it: of several containers with GPUs, the largest ask."""
-    cpu = pod.resources.get("cpu", 0)
-    memory = pod.resources.get("memory", 0) >> _MIB_SHIFT
-    if not pod.gpus:
+    resources, gpus = pod.resources, pod.gpus
+    cpu = resources.get("cpu", 0)
+    memory = resources.get("memory", 0) >> _MIB_SHIFT
+    if not gpus:
         return Ask(0, 0, 0, cpu, memory)
-    ask = pod.gpus[0]
-    if len(pod.gpus) > 1:
-        ask = max(pod.gpus, key=lambda a: (a.whole, a.units * a.cards, a.percent))
+    ask = gpus[0]
+    if len(gpus) > 1:
+        ask = max(gpus, key=lambda a: (a.whole, a.units * a.cards, a.percent))
     return Ask(ask.whole or ask.cards, ask.units, ask.percent, cpu, memory)

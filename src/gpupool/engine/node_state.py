@@ -21,7 +21,7 @@ from gpupool.core.gpu import (
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import AttachedVolume, PodRequest
 from gpupool.engine.card_holds import CardHold, with_unread
-from gpupool.engine.columns import MEMORY, MOST, Columns
+from gpupool.engine.columns import MEMORY, MOST, UNKNOWN, Columns
 from gpupool.engine.policies.policy import bulk_of
 from kubeclient.placement import HostPort
 
@@ -184,10 +184,13 @@ class NodeState:
         return held
 
     def _count(self, held: Held, sign: int, columns: Columns) -> None:
-        sums, offered = self.held, self.node.allocatable
+        sums, offered, rows = self.held, self.node.allocatable, columns.resource_rows
         for name, amount in held.pod.resources.items():
             sums[name] = used = sums.get(name, 0) + sign * amount
-            write_free(columns, self.index, name, offered.get(name, 0) - used)
+            # Names without a row are skipped: a pod may hold a resource that no node offers. Row 0
+            # must stay 0.
+            if row := rows.get(name):
+                write_free(columns, self.index, row, offered.get(name, 0) - used)
         columns.pods[self.index] = len(self.pods)
         if held.cards:
             write_cards(self, columns, self.count_cards(held, sign))
@@ -241,7 +244,7 @@ def replace_node(state: NodeState, node: NodeInfo, columns: Columns) -> None:
     columns.bulk[at] = bulk_of(len(cards), cpu, memory)
     for name, row in columns.resource_rows.items():
         columns.offered[row, at] = _bounded(node.allocatable.get(name, 0))
-    write_resources(state, columns, columns.resource_rows)
+    write_resources(state, columns)
     # All rows first: the node may have had more cards before, or its index belonged to another
     # node.
     columns.card_free[:, at] = 0
@@ -261,22 +264,19 @@ def clear_node(state: NodeState, columns: Columns) -> None:
     columns.present[state.index] = False
 
 
-def write_resources(state: NodeState, columns: Columns, names: Iterable[str]) -> None:
+def write_resources(state: NodeState, columns: Columns) -> None:
     offered, held = state.node.allocatable, state.held
-    for name in names:
-        write_free(columns, state.index, name, offered.get(name, 0) - held.get(name, 0))
+    for name, row in columns.resource_rows.items():
+        if row != UNKNOWN:
+            write_free(columns, state.index, row, offered.get(name, 0) - held.get(name, 0))
 
 
-def write_free(columns: Columns, node: int, name: str, left: int) -> None:
+def write_free(columns: Columns, node: int, row: int, left: int) -> None:
     """`left`: what pods leave of the resource; below 0 if they hold too much."""
-    row = columns.resource_rows.get(name)
-    # Names without a row are skipped: a pod may hold a resource that no node offers. Row 0 must
-    # stay 0.
-    if row:
-        left = 0 if left < 0 else left if left < MOST else MOST
-        columns.free[row, node] = left
-        if row == MEMORY:
-            columns.memory_free[node] = left >> _MIB_SHIFT
+    left = 0 if left < 0 else left if left < MOST else MOST
+    columns.free[row, node] = left
+    if row == MEMORY:
+        columns.memory_free[node] = left >> _MIB_SHIFT
 
 
 def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None:
@@ -288,12 +288,13 @@ def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None
         columns.card_compute[row, at] = card.compute
     largest = part = untouched = 0
     for card in cards:
-        if card.free > largest:
-            largest = card.free
+        free = card.free
         if card.is_untouched:
             untouched += 1
-        elif card.free > part:
-            part = card.free
+        elif free > part:
+            part = free
+        if free > largest:
+            largest = free
     columns.largest_free[at] = largest
     columns.largest_part[at] = part
     columns.whole_free[at] = untouched

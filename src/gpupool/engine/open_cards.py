@@ -8,16 +8,16 @@ from gpupool.core.card_choice import CardChoice
 from gpupool.core.gpu import WHOLE_CARD_PERCENT
 from gpupool.engine.columns import Bools, Columns
 from gpupool.engine.node_state import NodeState
-from gpupool.engine.policies.policy import Ints
+from gpupool.engine.policies.policy import Ints, of_nodes
 
 
 def open_cards(choice: CardChoice, columns: Columns, nodes: Ints) -> Bools:
     """(C, len(nodes)): whether the pod accepts the card. False where there is no card."""
     # Number 0: no card.
     takes = np.array([False, *map(choice.takes_model, columns.card_models)], dtype=np.bool_)
-    found: Bools = takes[columns.card_model.take(nodes, axis=1)]
+    found: Bools = takes[of_nodes(columns.card_model, nodes)]
     if choice.uuids or choice.avoided_uuids:
-        keys = columns.card_key.take(nodes, axis=1)
+        keys = of_nodes(columns.card_key, nodes)
         if choice.uuids:
             found &= np.isin(keys, _keys(choice.uuids))
         if choice.avoided_uuids:
@@ -42,9 +42,9 @@ def open_columns(choice: CardChoice, columns: Columns, nodes: Ints) -> OpenColum
     """Without this, a node would be ranked by cards that the pod cannot get."""
     is_open = open_cards(choice, columns, nodes)
     return OpenColumns(
-        np.where(is_open, columns.card_free.take(nodes, axis=1), 0),
-        np.where(is_open, columns.card_total.take(nodes, axis=1), 1),
-        np.where(is_open, columns.card_compute.take(nodes, axis=1), 0),
+        np.where(is_open, of_nodes(columns.card_free, nodes), 0),
+        np.where(is_open, of_nodes(columns.card_total, nodes), 1),
+        np.where(is_open, of_nodes(columns.card_compute, nodes), 0),
         columns.cpu_free.take(nodes),
         columns.host_free.take(nodes, axis=1),
         columns.model.take(nodes),
@@ -54,10 +54,10 @@ def open_columns(choice: CardChoice, columns: Columns, nodes: Ints) -> OpenColum
 
 def untouched_cards(columns: Columns, nodes: Ints) -> Bools:
     """(C, len(nodes)): cards of which nothing is held, as `CardState.is_untouched`."""
-    free = columns.card_free.take(nodes, axis=1)
-    compute = columns.card_compute.take(nodes, axis=1)
+    free = of_nodes(columns.card_free, nodes)
+    compute = of_nodes(columns.card_compute, nodes)
     return np.asarray(
-        (free == columns.card_total.take(nodes, axis=1)) & (compute == WHOLE_CARD_PERCENT)
+        (free == of_nodes(columns.card_total, nodes)) & (compute == WHOLE_CARD_PERCENT)
     )
 
 

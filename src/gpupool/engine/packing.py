@@ -15,7 +15,7 @@ import numpy as np
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.filters.node_affinity import selected
-from gpupool.engine.kinds import Kind, kind_of
+from gpupool.engine.kinds import Kind
 from gpupool.engine.open_cards import open_cards
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Mix, MixLearner
@@ -56,13 +56,14 @@ class Packing:
         self._at: Ints = np.zeros(0, dtype=np.intp)
         self._amounts: Floats = np.zeros((0, 0))
         self._unpriced = 0  # pods since the last look at the prices
+        self._priced_after = 0  # so many of them at least, by the number of nodes
         self._refusals = Refusals()
         self.overload = 1.0  # how many times as much is asked for as fits
 
     def count(self, cluster: ClusterModel, pod: PodRequest) -> None:
         if cluster.node_changes.position != self._nodes_seen:
             self._look_at_nodes(cluster)
-        kind = kind_of(pod)
+        kind = cluster.kind_of(pod)
         self._learner.count(kind.ask, self._models_for(cluster, kind))
         # A pod that waits for something else than room is not refused.
         if kind.ask.cards and not (pod.unsupported or pod.waits_for):
@@ -70,8 +71,9 @@ class Packing:
         self._unpriced += 1
         if self._learner.is_due:
             self._renew(cluster)
-        elif self._unpriced >= max(
-            len(cluster) // _PRICED_NODES, len(cluster.running) // _PRICED_KINDS
+        elif (
+            self._unpriced >= self._priced_after
+            and self._unpriced >= len(cluster.running) // _PRICED_KINDS
         ):
             self._renew_prices(cluster)
 
@@ -81,6 +83,7 @@ class Packing:
 
     def _look_at_nodes(self, cluster: ClusterModel) -> None:
         self._nodes_seen = cluster.node_changes.position
+        self._priced_after = len(cluster) // _PRICED_NODES
         # The selections were made from node labels, which may have changed.
         self._models.clear()
         self._forget_places()

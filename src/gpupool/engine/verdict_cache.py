@@ -87,20 +87,17 @@ class ChangeLog:
     """Indexes of nodes in the order in which they changed. Readers keep their own position.
 
     Old entries are dropped, so the log stays small however long the program runs. A position
-    stays valid as a number: `_dropped` counts what is gone.
+    stays valid as a number: `_dropped` counts what is gone, `position` all that ever was here.
     """
 
-    __slots__ = ("_dropped", "_entries")
+    __slots__ = ("_dropped", "_entries", "position")
 
     def __init__(self) -> None:
         self._entries = array("q")
-        self._dropped = 0
-
-    @property
-    def position(self) -> int:
-        return self._dropped + len(self._entries)
+        self._dropped = self.position = 0
 
     def append(self, node: int) -> None:
+        self.position += 1
         self._entries.append(node)
         # In large blocks: every deletion at the front of a list moves all that follows.
         if len(self._entries) > 2 * KEPT:

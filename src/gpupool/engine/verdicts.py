@@ -119,6 +119,7 @@ def _set_view(verdict: ShapeVerdict) -> None:
     else:
         # The view has bounds of costs, and takes it that there are no costs yet.
         verdict.costs.fill(NEVER)
+        verdict.uses.fill(0)
         shares = [(ask.units, ask.cards, ask.percent) for ask in verdict.shares]
         arrays = (verdict.nodes.nodes, verdict.costs, verdict.uses)
         verdict.view = ShapeView(

@@ -13,7 +13,7 @@ from gpupool.engine.columns import Bools, Columns
 from gpupool.engine.filters.filter import Filter, Refused
 from gpupool.engine.node_state import MODES
 from gpupool.engine.open_cards import open_cards, untouched_cards
-from gpupool.engine.policies.policy import Ints
+from gpupool.engine.policies.policy import Ints, of_nodes
 
 NO_INVENTORY = "node(s) had no GPU inventory"
 ONLY_SHARED = "node(s) only shared their GPUs by memory"
@@ -63,9 +63,9 @@ def has_shares(ask: GpuAsk, columns: Columns, nodes: Ints, choice: Bools | None 
     """`choice`: the cards that the pod accepts; None: all."""
     if ask.cards == 1 and not ask.percent and choice is None:
         return np.asarray(columns.largest_free[nodes] >= ask.units)
-    cards = columns.card_free.take(nodes, axis=1) >= ask.units
+    cards = of_nodes(columns.card_free, nodes) >= ask.units
     if ask.percent:
-        cards &= columns.card_compute.take(nodes, axis=1) >= ask.percent
+        cards &= of_nodes(columns.card_compute, nodes) >= ask.percent
     if choice is not None:
         cards &= choice
     return np.asarray(cards.sum(axis=0) >= ask.cards)

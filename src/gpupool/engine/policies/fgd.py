@@ -15,7 +15,7 @@ from gpupool.engine.kernel import LIBRARY, TypicalView, rises_by
 from gpupool.engine.policies.best_fit import left_over
 from gpupool.engine.policies.free_cards import fitting_cards, free_milli, tightest_cards
 from gpupool.engine.policies.mix import Demand, Mix
-from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints, Policy
+from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints, Policy, of_nodes
 
 Bools: TypeAlias = NDArray[np.bool_]
 _NO_ROOM = int(np.iinfo(np.int64).max)  # in place of a rise
@@ -102,7 +102,7 @@ def _choices(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> I
 
 def rises_of(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
     """(C, k) or (1, k): how much more all typical pods together cannot use."""
-    total = columns.card_total[:, nodes]
+    total = of_nodes(columns.card_total, nodes)
     milli = free_milli(columns, nodes)
     size = np.where(typical.memory, -(-typical.memory * WHOLE // total), WHOLE)
     fill = Fill(milli, size, *_count(milli, size))

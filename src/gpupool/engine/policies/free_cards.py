@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints
+from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints, of_nodes
 
 
 def free_milli(columns: CardColumns, nodes: Ints) -> Ints:
     """(C, k): what is free of memory or of compute, whichever is less."""
-    total = columns.card_total.take(nodes, axis=1)
-    memory = columns.card_free.take(nodes, axis=1) * WHOLE // total
-    compute = columns.card_compute.take(nodes, axis=1) * (WHOLE // 100)
+    total = of_nodes(columns.card_total, nodes)
+    memory = of_nodes(columns.card_free, nodes) * WHOLE // total
+    compute = of_nodes(columns.card_compute, nodes) * (WHOLE // 100)
     least: Ints = np.minimum(memory, compute)
     return least
 

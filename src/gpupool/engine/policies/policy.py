@@ -52,6 +52,14 @@ class CardColumns(Protocol):
     def view(self) -> ColumnsView | None: ...  # the same for `kernel.py`; None: use NumPy
 
 
+def of_nodes(by_card: Ints, nodes: Ints) -> Ints:
+    """(C, k): a (C, N) array of these nodes. The cards of a node lie side by side in memory, where
+    a `take` along the nodes would first make a copy of the whole array.
+    """
+    found: Ints = by_card.T.take(nodes, axis=0).T
+    return found
+
+
 class PriceTable(NamedTuple):
     values: Ints  # a price for each `use` (`verdicts.py`), int64
     address: int  # of the values

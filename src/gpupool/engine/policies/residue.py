@@ -17,7 +17,7 @@ from gpupool.engine.kernel import ResidueView
 from gpupool.engine.policies.best_fit import left_over
 from gpupool.engine.policies.free_cards import fitting_cards, tightest_cards
 from gpupool.engine.policies.mix import Mix
-from gpupool.engine.policies.policy import BULKS, WHOLE, Ask, CardColumns, Ints, Policy
+from gpupool.engine.policies.policy import BULKS, WHOLE, Ask, CardColumns, Ints, Policy, of_nodes
 from gpupool.engine.policies.residue_of_one import (
     Judge,
     cost_of_one,
@@ -59,8 +59,8 @@ def residue(mix: Mix) -> Policy:
 
 
 def _costs(tables: Tables, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
-    free = columns.card_free.take(nodes, axis=1)
-    total = None if tables.only_total else columns.card_total.take(nodes, axis=1)
+    free = of_nodes(columns.card_free, nodes)
+    total = None if tables.only_total else of_nodes(columns.card_total, nodes)
     at = _places(tables, columns, free, total, nodes)
     usable = tables.usable.take(at, mode="clip")
     before = np.add.reduce(usable)
@@ -95,7 +95,7 @@ def _places(
     """Index into the tables for the free part of each card; shape (cards of a node, nodes)."""
     if tables.counts_compute:
         size = tables.only_total if total is None else total
-        free = np.minimum(free, columns.card_compute.take(nodes, axis=1) * size // 100)
+        free = np.minimum(free, of_nodes(columns.card_compute, nodes) * size // 100)
     first = tables.only_total if total is None else tables.first.take(total, mode="clip")
     places: Ints = free + first
     return places
