@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Raise it with every change of a structure or of a function, here and in kernel.py. */
-#define LAYOUT 7
+#define LAYOUT 8
 
 #define EXPORTED __attribute__((visibility("default")))
 #define NEVER INT64_MAX     /* the cost of a node that cannot take the pod */
@@ -18,6 +18,8 @@
 #define MOST_UNTOUCHED 16   /* MOST_CARDS of scarcity.py */
 #define USES (1 + 64 * (MOST_UNTOUCHED + 1) * 2) /* entries of a table of prices */
 #define BULKS ((int64_t)1 << 22)
+#define STEPS 100           /* of the costs of fgd */
+#define KEPT 256            /* typical pods whose sizes are kept */
 #define BLOCK 16            /* nodes that have one entry of `bounds` */
 
 /* Columns of columns.py. In an array "by card" the cards of a node lie side by side (`card_at`). */
@@ -61,6 +63,7 @@ struct typical {
     int64_t count, models;
     const int64_t *cards, *memory, *cpu_milli, *weight;
     const int64_t *on_model; /* (count, models) */
+    const int64_t *steps;    /* STEPS of them, rising: where a rise costs one more */
 };
 
 struct fgd_ask {
@@ -80,7 +83,8 @@ struct shape {
     int32_t *uses;
     int64_t *bounds; /* of every block of nodes: no cost with its price in it is less */
     const int64_t *prices; /* those that the bounds were made with; NULL: none. The first is 0 */
-    const struct residue *residue;
+    const struct residue *residue; /* its policy; NULL: fgd */
+    const struct typical *typical;
 };
 
 /* What the last node was worth before the pod and would lose, and what its cards were like. Many
@@ -91,7 +95,21 @@ struct memo {
     int32_t free[MOST_ROWS], total[MOST_ROWS], compute[MOST_ROWS];
 };
 
-/* The cost of the pod on a node that it fits on. The memo is for one shape. */
+/* What typical pods take of a card of this size. Nearly all cards of a cluster are alike. */
+struct sizes {
+    int64_t total[KEPT], size[KEPT];
+};
+
+/* What is kept from node to node, for one shape. */
+struct scratch {
+    struct memo memo;
+    struct sizes sizes;
+};
+
+void clear_sizes(struct sizes *);
+
+/* The cost of the pod on a node that it fits on. */
+int64_t fgd_cost(const struct columns *, const struct shape *, int64_t node, struct sizes *);
 int64_t residue_cost(const struct columns *, const struct shape *, int64_t node, struct memo *);
 
 /* What is usable of all cards of a node; of their compute too, if that counts. */

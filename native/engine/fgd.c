@@ -1,9 +1,9 @@
-/* The policy `fgd`: as `rises_of` of fgd.py. The scale of costs stays there, because its exponential
- * function is NumPy's.
+/* The policy `fgd`: as `rises_of` and `_percents` of fgd.py. The steps of its scale of costs are made
+ * there, because the exponential function is NumPy's.
  */
 #include "engine.h"
 
-#define KEPT 256 /* typical pods whose sizes are kept */
+#define MOST_MEMORY ((int64_t)1 << 48) /* more fits on no card, and this can be multiplied */
 
 /* Cards of a node that are alike. Most nodes have one or two kinds; cards without anything free
  * have none, because they serve nobody.
@@ -12,11 +12,6 @@ struct kind {
     int64_t milli, total, count;
     int64_t taken; /* how many of them the pod takes whole */
     int64_t fewer; /* what is free of one that the pod has a share of; -1: it does not fit */
-};
-
-/* What a typical pod takes of a card of this size. Nearly all cards of a cluster are alike. */
-struct sizes {
-    int64_t total[KEPT], size[KEPT];
 };
 
 struct found {
@@ -125,14 +120,42 @@ static void rises_on(const struct columns *c, const struct typical *t, const str
     }
 }
 
+void clear_sizes(struct sizes *kept) {
+    for (int64_t each = 0; each < KEPT; each++)
+        kept->total[each] = 0;
+}
+
+/* How many steps the rise is below, as a number below 0. */
+static int64_t percents(const struct typical *t, int64_t rise) {
+    int64_t low = 0, high = STEPS;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (t->steps[middle] <= rise)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - STEPS;
+}
+
+int64_t fgd_cost(const struct columns *c, const struct shape *s, int64_t node,
+                 struct sizes *kept) {
+    int64_t memory = s->memory < MOST_MEMORY ? s->memory : MOST_MEMORY, least = NEVER;
+    struct fgd_ask ask = {s->cards, memory, s->cpu_milli};
+    int64_t rises[MOST_ROWS], choices = ask.memory ? c->rows : 1;
+    rises_on(c, s->typical, &ask, node, rises, 1, kept);
+    for (int64_t each = 0; each < choices; each++)
+        least = rises[each] < least ? rises[each] : least;
+    return least == NEVER ? 0 : percents(s->typical, least);
+}
+
 /* `rises`: (cards, count) for a share, NEVER where it does not fit; else (1, count). */
 EXPORTED void gpupool_engine_fgd(const struct columns *c, const struct typical *t, int64_t cards,
                                  int64_t memory, int64_t cpu_milli, const int64_t *nodes,
                                  int64_t count, int64_t *rises) {
     struct fgd_ask ask = {cards, memory, cpu_milli};
     struct sizes kept;
-    for (int64_t each = 0; each < KEPT; each++)
-        kept.total[each] = 0;
+    clear_sizes(&kept);
     for (int64_t each = 0; each < count; each++)
         rises_on(c, t, &ask, nodes[each], rises + each, count, &kept);
 }

@@ -54,14 +54,20 @@ static int64_t least_allocated(const struct columns *c, int64_t node) {
     return (cpu + memory) * MOST_PODS + c->pods[node];
 }
 
+static int64_t policy_cost(const struct columns *c, const struct shape *s, int64_t node,
+                           struct scratch *scratch) {
+    return s->residue ? residue_cost(c, s, node, &scratch->memo)
+                      : fgd_cost(c, s, node, &scratch->sizes);
+}
+
 static int64_t cost_of(const struct columns *c, const struct shape *s, int64_t node,
-                       struct memo *memo) {
+                       struct scratch *scratch) {
     if (s->cards)
-        return residue_cost(c, s, node, memo);
+        return policy_cost(c, s, node, scratch);
     if (!c->has_cards[node])
         return least_allocated(c, node);
     int asks = s->cpu_milli || s->memory_bytes;
-    return WITH_CARDS + (asks ? residue_cost(c, s, node, memo) : least_allocated(c, node));
+    return WITH_CARDS + (asks ? policy_cost(c, s, node, scratch) : least_allocated(c, node));
 }
 
 static int32_t use_of(const struct columns *c, const struct shape *s, int64_t node) {
@@ -106,8 +112,10 @@ static void set_cost(const struct shape *s, int64_t node, int64_t cost, int32_t 
 EXPORTED void gpupool_engine_judge(struct columns *c, const struct shape *s, const int64_t *nodes,
                                    int64_t count) {
     int64_t round = ++c->round;
-    struct memo memo;
-    memo.is_set = 0;
+    struct scratch scratch;
+    scratch.memo.is_set = 0;
+    if (!s->residue)
+        clear_sizes(&scratch.sizes);
     for (int64_t each = 0; each < count; each++) {
         int64_t node = nodes[each];
         if (c->seen[node] == round)
@@ -115,7 +123,7 @@ EXPORTED void gpupool_engine_judge(struct columns *c, const struct shape *s, con
         c->seen[node] = round;
         int does = fits(c, s, node);
         if (does)
-            set_cost(s, node, cost_of(c, s, node, &memo), use_of(c, s, node));
+            set_cost(s, node, cost_of(c, s, node, &scratch), use_of(c, s, node));
         else
             set_cost(s, node, NEVER, 0);
     }

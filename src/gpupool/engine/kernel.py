@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # columns and policies import this module
     from gpupool.engine.policies.policy import Ask, Ints
 
 Reals: TypeAlias = NDArray[np.float64]
-LAYOUT = 7  # as in native/engine/engine.h
+LAYOUT = 8  # as in native/engine/engine.h
 MOST_ROWS = 64  # cards of a node
 BLOCK = 16  # nodes; the columns' size is a multiple of it
 _MOST = 2**62  # as `columns.MOST`; larger amounts fit nowhere, whatever their number
@@ -142,10 +142,13 @@ class TypicalView(ctypes.Structure):
     _fields_ = [
         *[("count", _NUMBER), ("models", _NUMBER)],
         *[(name, _ADDRESS) for name in ("cards", "memory", "cpu_milli", "weight", "on_model")],
+        ("steps", _ADDRESS),
     ]
 
     def __init__(self, **arrays: "Ints") -> None:
-        """As many of each as there are kinds of pods; `on_model` has a row for each."""
+        """As many of each as there are kinds of pods; `on_model` has a row for each. `steps`: see
+        `fgd.steps_of`.
+        """
         kept = {n: np.ascontiguousarray(each, dtype=np.int64) for n, each in arrays.items()}
         count, models = kept["on_model"].shape
         addresses = {name: each.ctypes.data for name, each in kept.items()}
@@ -160,7 +163,8 @@ class ShapeView(ctypes.Structure):
         *[("shares", _ADDRESS), ("share_count", _NUMBER)],
         *[(name, _NUMBER) for name in ("whole", "cards", "memory", "compute")],
         *[(name, _NUMBER) for name in ("cpu_milli", "memory_bytes")],
-        *[(name, _ADDRESS) for name in ("allowed", "costs", "uses", "bounds", "prices", "residue")],
+        *[(name, _ADDRESS) for name in ("allowed", "costs", "uses", "bounds", "prices")],
+        *[("residue", _ADDRESS), ("typical", _ADDRESS)],
     ]
 
     def __init__(
@@ -170,7 +174,7 @@ class ShapeView(ctypes.Structure):
         whole: int,
         ask: "Ask",
         arrays: "tuple[Bools, Ints, Ints]",
-        residue: ResidueView,
+        policy: ResidueView | TypicalView,
     ) -> None:
         allowed, costs, uses = arrays
         # NEVER, as all costs are at first.
@@ -186,18 +190,21 @@ class ShapeView(ctypes.Structure):
             costs=costs.ctypes.data,
             uses=uses.ctypes.data,
             bounds=self._bounds.ctypes.data,
-            residue=residue.address,
         )
         self.address = ctypes.addressof(self)
         self._shares = _numbers(shares)
         self.shares, self.share_count = self._shares.buffer_info()[0], len(shares)
-        self._arrays, self._policy = arrays, residue
+        self._arrays = arrays
         self.table: object = None  # keeps alive what `prices` points to
         self.set_needs(needs)
+        self.set_policy(policy)
 
-    def set_policy(self, residue: ResidueView) -> None:
+    def set_policy(self, policy: ResidueView | TypicalView) -> None:
         """All nodes must be judged again after it."""
-        self._policy, self.residue = residue, residue.address
+        self._policy = policy
+        by_residue = isinstance(policy, ResidueView)
+        self.residue = policy.address if by_residue else 0
+        self.typical = 0 if by_residue else policy.address
 
     def set_needs(self, needs: Sequence[tuple[int, int]]) -> None:
         self._needs = _numbers(needs)

@@ -4,7 +4,7 @@ import numpy as np
 
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Columns
-from gpupool.engine.kernel import LIBRARY, free_by_class, view_of
+from gpupool.engine.kernel import LIBRARY, ResidueView, free_by_class, view_of
 from gpupool.engine.policies.policy import Ints, Policy
 from gpupool.engine.policies.scarcity import Floats, Machines
 
@@ -31,7 +31,7 @@ def free_of(
     A node counts twice for a size if it has twice as many.
     """
     columns, view = cluster.columns, view_of(cluster.columns)
-    if view is not None and policy.compiled is not None and LIBRARY is not None:
+    if view is not None and isinstance(policy.compiled, ResidueView) and LIBRARY is not None:
         return free_by_class(LIBRARY, view, policy.compiled, sizes, len(machines.cards))
     assert policy.usable is not None
     return _free_of(columns, policy.usable(columns), len(machines.cards), sizes)

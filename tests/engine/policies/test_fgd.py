@@ -1,5 +1,6 @@
 from math import exp
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -7,7 +8,7 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.kernel import LIBRARY, rises_by, view_of
 from gpupool.engine.policies import POLICIES
-from gpupool.engine.policies.fgd import rises_of, typical_pods
+from gpupool.engine.policies.fgd import STEPS, rises_of, steps_of, typical_pods
 from gpupool.engine.policies.mix import Demand, Mix
 from gpupool.engine.policies.policy import Ask
 from tests.engine.policies.clusters import UNITS, asks, clusters, fits, mixes, nodes_of, request
@@ -98,3 +99,16 @@ def test_the_compiled_part_gives_the_same_numbers(
         decision = decide(cluster, request(ask, str(at)), POLICIES["fgd"](mix))
         if isinstance(decision, Placement):
             cluster.hold(request(ask, str(at)), decision.node, decision.allocation)
+
+
+@given(weight=st.integers(1, 20_000), data=st.data())
+def test_the_steps_of_costs_are_those_of_the_published_scale(
+    weight: int, data: st.DataObject
+) -> None:
+    steps = steps_of(weight)
+    rises = st.one_of(
+        st.integers(-64_000 * weight, 64_000 * weight), st.sampled_from(steps.tolist())
+    )
+    rise = data.draw(rises) + data.draw(st.integers(-1, 1))
+    published = -int(100 / (1 + np.exp(rise / (weight * 1000))))
+    assert np.searchsorted(steps, rise, side="right") - STEPS == published

@@ -4,6 +4,7 @@ Fragmentation gradient descent, as published (USENIX ATC 2023), for comparison: 
 typical pods of what each could not use of the node, before and after. Costs are whole percents.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -20,6 +21,8 @@ from gpupool.engine.policies.policy import WHOLE, Ask, CardColumns, Ints, Policy
 Bools: TypeAlias = NDArray[np.bool_]
 _NO_ROOM = int(np.iinfo(np.int64).max)  # in place of a rise
 _TYPICAL = 0.95  # this part of the pods is typical: the most frequent kinds
+STEPS = 100  # of costs
+_FAR = 40  # cards; the scale has no further steps beyond
 
 
 class Typical(NamedTuple):
@@ -30,6 +33,7 @@ class Typical(NamedTuple):
     cpu_milli: Ints  # (T, 1)
     on_model: Ints  # (T, models + 1): 1 where the model will do
     weight: Ints  # (T, 1): how many
+    steps: Ints  # (STEPS,)
     view: TypicalView  # the same for `kernel.py`
 
 
@@ -46,7 +50,8 @@ def fgd(mix: Mix) -> Policy:
     if not any(demand.ask.cards for demand in mix.demands):
         return Policy("fgd", left_over, tightest_cards)  # no pods counted yet
     typical = typical_pods(mix)
-    return Policy("fgd", partial(_costs, typical), partial(_cards, typical))
+    cards = partial(_cards, typical, typical.steps.tolist())
+    return Policy("fgd", partial(_costs, typical), cards, compiled=typical.view)
 
 
 def typical_pods(mix: Mix) -> Typical:
@@ -64,8 +69,9 @@ def typical_pods(mix: Mix) -> Typical:
     cpu_milli = np.array([[d.ask.cpu_milli] for d in chosen])
     weight = np.array([[d.pods] for d in chosen])
     arrays = {"cards": cards, "memory": memory, "cpu_milli": cpu_milli, "weight": weight}
-    view = TypicalView(**arrays, on_model=np.array(on_model))
-    return Typical(cards, memory, cpu_milli, np.array(on_model), weight, view)
+    steps = steps_of(int(weight.sum()))
+    view = TypicalView(**arrays, on_model=np.array(on_model), steps=steps)
+    return Typical(cards, memory, cpu_milli, np.array(on_model), weight, steps, view)
 
 
 def _kinds(mix: Mix) -> list[Demand]:
@@ -76,28 +82,30 @@ def _kinds(mix: Mix) -> list[Demand]:
     return [Demand(ask, models, count) for (ask, models), count in pods.most_common()]
 
 
-def _costs(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
-    least: Ints = _choices(typical, columns, ask, nodes).min(axis=0)
-    return least
-
-
-def _cards(typical: Typical, columns: CardColumns, ask: Ask, node: int) -> tuple[int, ...]:
-    costs = _choices(typical, columns, ask, np.array([node]))[:, 0].tolist()
+def _cards(
+    typical: Typical, steps: list[int], columns: CardColumns, ask: Ask, node: int
+) -> tuple[int, ...]:
+    rises = _rises(typical, columns, ask, np.array([node]))[:, 0].tolist()
+    # Plain numbers are faster for a few cards. As `_costs`, from 0 up.
+    costs = [bisect_right(steps, rise) for rise in rises]
     fitting = sorted(fitting_cards(columns, ask, node), key=costs.__getitem__)
     return tuple(sorted(fitting[: ask.cards]))
 
 
-def _choices(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
-    """(C, k): what it costs to use each card; (1, k) where there is nothing to choose."""
+def _costs(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
+    """By the best card of each node."""
+    least = _rises(typical, columns, ask, nodes).min(axis=0)
+    # A card without room is beyond all steps: worse than any that fits.
+    costs: Ints = np.searchsorted(typical.steps, least, side="right") - STEPS
+    return costs
+
+
+def _rises(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
+    """(C, k): of using each card; (1, k) where there is nothing to choose."""
     view = columns.view
     if view is not None and LIBRARY is not None:
-        rises = rises_by(LIBRARY, view, typical.view, ask, nodes)
-    else:
-        rises = rises_of(typical, columns, ask, nodes)
-    none = rises == _NO_ROOM
-    costs = _percents(np.where(none, 0, rises), typical)
-    costs[none] = 0  # worse than any card that fits
-    return costs
+        return rises_by(LIBRARY, view, typical.view, ask, nodes)
+    return rises_of(typical, columns, ask, nodes)
 
 
 def rises_of(typical: Typical, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
@@ -156,8 +164,18 @@ def _fragments(typical: Typical, fill: Fill, left: Ints, served: Bools) -> Ints:
     return fragments
 
 
-def _percents(rise: Ints, typical: Typical) -> Ints:
-    """Scaled to 100 steps, as published: small differences do not count."""
-    mean = rise / (int(typical.weight.sum()) * WHOLE)
-    costs: Ints = -(100 / (1 + np.exp(mean))).astype(np.int64)
-    return costs
+def steps_of(weight: int) -> Ints:
+    """The rises, in order, from which on a node costs one more; each is found by halving.
+
+    Costs are scaled to 100 steps, as published: small differences do not count. `weight`: of all
+    typical pods. Whole numbers, because two exponential functions need not agree in the last bit.
+    """
+    below = np.full(STEPS, -_FAR * WHOLE * weight)
+    found = np.full(STEPS, _FAR * WHOLE * weight)
+    costs = np.arange(1 - STEPS, 1)
+    while (found - below > 1).any():
+        middle = (below + found) // 2
+        reached = -(100 / (1 + np.exp(middle / (weight * WHOLE)))).astype(np.int64) >= costs
+        found = np.where(reached, middle, found)
+        below = np.where(reached, below, middle)
+    return found

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpupool.engine.kernel import ColumnsView, ResidueView
+from gpupool.engine.kernel import ColumnsView, ResidueView, TypicalView
 
 Ints: TypeAlias = NDArray[np.signedinteger[Any]]
 WHOLE = 1000  # a card, in thousandths of it
@@ -88,7 +88,7 @@ class Policy:
     # (N,): thousandths of cards that pods can use of every node; None: the policy has no prices.
     usable: Callable[[CardColumns], Ints] | None = None
     # What `kernel.py` needs to compute the same costs; None: it cannot.
-    compiled: ResidueView | None = None
+    compiled: ResidueView | TypicalView | None = None
 
 
 def bulk_of(cards: int, cpu_milli: int, memory_mib: int) -> int:
