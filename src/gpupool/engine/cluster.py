@@ -201,8 +201,10 @@ class ClusterModel:
         self.reserved.add(pod.uid)
         found = (self.held(uid) for uid in leaving)
         before = [held for held in found if held is not None and held.node == node]
-        kept = replace(pod, uid=reserved_uid(pod.uid), resources=_beyond(pod, before))
-        cards = tuple(_card_beyond(hold, before) for hold in _cards(pod, allocation))
+        cards, kept = _cards(pod, allocation), replace(pod, uid=reserved_uid(pod.uid))
+        if before:
+            kept = replace(kept, resources=_beyond(pod, before))
+            cards = tuple(_card_beyond(hold, before) for hold in cards)
         self._take(Held(kept, node, allocation, cards, reserved=True))
 
     def unreserve(self, uid: str) -> bool:
@@ -346,8 +348,6 @@ def _cards(pod: PodRequest, allocation: Allocation) -> tuple[CardHold, ...]:
 
 def _beyond(pod: PodRequest, before: Sequence[Held]) -> Mapping[str, int]:
     """What the pod needs beyond what those before it hold."""
-    if not before:
-        return pod.resources
     return {
         name: max(0, amount - sum(held.pod.resources.get(name, 0) for held in before))
         for name, amount in pod.resources.items()

@@ -81,8 +81,13 @@ def decide_on(
         return Unschedulable(cluster, pod)
     policy = policy_for(pod, policy)
     verdict = verdict_of(cluster, pod, policy)
+    alone = not depends_on_other_pods(cluster, pod, verdict)
+    if (
+        alone and len(names) == 1
+    ):  # nothing to compare, and kube-scheduler binds every pod like this
+        return _on_one(cluster, pod, verdict, names[0])
     nodes = in_order(cluster.indexes(names))
-    if not depends_on_other_pods(cluster, pod, verdict):
+    if alone:
         return _first_that_works(cluster, pod, verdict, _by_cost(verdict, policy, nodes))
     nodes = _passing(cluster, pod, verdict, nodes)
     return _first_that_works(
@@ -139,6 +144,15 @@ def depends_on_other_pods(cluster: ClusterModel, pod: PodRequest, verdict: Shape
         or bool(pod.affinity or pod.anti_affinity or pod.same_card or pod.different_card)
         or has_preferences(pod, cluster)
     )
+
+
+def _on_one(
+    cluster: ClusterModel, pod: PodRequest, verdict: ShapeVerdict, name: str
+) -> Placement | Unschedulable:
+    state = cluster.state(name)
+    if state is None or verdict.costs.item(state.index) == NEVER:
+        return Unschedulable(cluster, pod)
+    return _first_that_works(cluster, pod, verdict, (state.index,))
 
 
 def _passing(cluster: ClusterModel, pod: PodRequest, verdict: ShapeVerdict, nodes: Ints) -> Ints:
