@@ -104,7 +104,8 @@ def _mixes(mixes: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     rows = []
     for row in mixes["rows"]:
         name = row["trace"].removeprefix("openb_pod_list_").removesuffix(".csv")
-        title = f"{row['nodes']:,} nodes fill up, mix of {name}, {mixes['policy']}"
+        how = "fill up" if row["method"] == "filling" else "under churn"
+        title = f"{row['nodes']:,} nodes {how}, mix of {name}, {mixes['policy']}"
         rows.append((title, mixes_line(row), "20,000/s at 5,000", ""))
     return rows
 
