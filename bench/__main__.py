@@ -1,7 +1,7 @@
 """`make bench`: runs every measurement, prints a table, writes bench/results/<time>.json.
 
 python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [mixes] [constraints]
-                [scheduler] [restart] [packing] [limiter] [nri] [history] [sampling]
+                [plans] [scheduler] [restart] [packing] [limiter] [nri] [history] [sampling]
 
 Nothing named: all.
 """
@@ -19,6 +19,7 @@ from bench.limiter import measure_limiter
 from bench.mixes import measure_mixes
 from bench.nri import measure_nri
 from bench.packing import measure_packing
+from bench.plans import measure_plans
 from bench.report import table
 from bench.restart import measure_restart
 from bench.sampling import measure_sampling
@@ -53,6 +54,7 @@ _MEASUREMENTS = {
     "engine": measure_engine,
     "mixes": measure_mixes,
     "constraints": measure_constraints,
+    "plans": measure_plans,
     "scheduler": measure_scheduler,
     "restart": measure_restart,
     "packing": measure_packing,

@@ -7,6 +7,7 @@ from bench.constraints import constraint_rows
 from bench.history import history_rows
 from bench.mixes import line as mixes_line
 from bench.packing import line as packing_line
+from bench.plans import plan_rows
 from bench.restart import restart_rows
 
 _ROWS = (
@@ -178,6 +179,7 @@ _PARTS = {
     "engine": _engine,
     "mixes": _mixes,
     "constraints": constraint_rows,
+    "plans": plan_rows,
     "scheduler": _scheduler,
     "restart": restart_rows,
     "packing": _packing,
