@@ -1,7 +1,8 @@
 """`make bench`: runs every measurement, prints a table, writes bench/results/<time>.json.
 
 python -m bench [apiserver] [kubernetes] [start] [scale] [gpus] [engine] [mixes] [constraints]
-                [plans] [scheduler] [restart] [packing] [limiter] [nri] [history] [sampling]
+                [plans] [kept_room] [scheduler] [restart] [packing] [limiter] [nri] [history]
+                [sampling]
 
 Nothing named: all.
 """
@@ -15,6 +16,7 @@ from bench.cluster import measure_gpu_nodes, measure_scale, measure_start
 from bench.constraints import measure_constraints
 from bench.engine import measure_engine
 from bench.history import measure_history
+from bench.kept_room import measure_kept_room
 from bench.limiter import measure_limiter
 from bench.mixes import measure_mixes
 from bench.nri import measure_nri
@@ -55,6 +57,7 @@ _MEASUREMENTS = {
     "mixes": measure_mixes,
     "constraints": measure_constraints,
     "plans": measure_plans,
+    "kept_room": measure_kept_room,
     "scheduler": measure_scheduler,
     "restart": measure_restart,
     "packing": measure_packing,

@@ -58,6 +58,13 @@ def measure_constraints(nodes: int = NODES, pods: int = PODS, times: int = _TIME
     return {"nodes": nodes, "pods": pods, "rows": rows}
 
 
+def world_with(nodes: int, pods: int, wanted: int) -> tuple["_World", tuple[PodRequest, ...]]:
+    """A cluster with so many pods of one card, and so many pods of eight cards that are new."""
+    world = _World(nodes)
+    world.fill(pods, cards=1, nodes=nodes)
+    return world, tuple(_pod(CARDS, {}) for _ in range(wanted))
+
+
 def _term(key: str, app: str) -> Obj:
     return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from bench.constraints import constraint_rows
 from bench.history import history_rows
+from bench.kept_room import kept_room_rows
 from bench.mixes import line as mixes_line
 from bench.packing import line as packing_line
 from bench.plans import plan_rows
@@ -180,6 +181,7 @@ _PARTS = {
     "mixes": _mixes,
     "constraints": constraint_rows,
     "plans": plan_rows,
+    "kept_room": kept_room_rows,
     "scheduler": _scheduler,
     "restart": restart_rows,
     "packing": _packing,

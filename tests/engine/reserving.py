@@ -3,7 +3,7 @@
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.node_state import Held
-from gpupool.engine.reservations import Waiting
+from gpupool.engine.reservation import Waiting
 from tests.engine.building import POLICY, cluster_of, gpu_node, whole
 
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide_on
-from gpupool.engine.future_room import FutureRoom, Search, future_room
+from gpupool.engine.future_room import FutureRoom, future_room
+from gpupool.engine.room_scan import Search
 from tests.engine.building import POLICY, cluster_of, gpu_node, gpu_pod, shared, whole
 
 

@@ -6,7 +6,8 @@ from gpupool.engine import reservations
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.node_state import Held
-from gpupool.engine.reservations import Reservations, Waiting
+from gpupool.engine.reservation import Waiting
+from gpupool.engine.reservations import Reservations
 from tests.engine.building import POLICY, cluster_of, gpu_node, whole
 
 
@@ -64,6 +65,7 @@ def test_only_so_many_are_looked_at_and_the_others_next_time(
     kept.consider([waiting("u"), waiting("v", since_s=1)], POLICY, ends, now_s=0)
     looks = [each.look_s for each in kept.all()]
     for now in (1_000, 1_001):
-        kept.move_late(POLICY, ends, now, searches=1)
+        for _step in ("scan", "choose"):
+            kept.move_late(POLICY, ends, now, most=1_000)
         looks += [each.look_s for each in kept.all()]
     assert looks == [600, 600, 1_600, 600, 1_600, 1_601]

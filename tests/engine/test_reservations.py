@@ -15,7 +15,8 @@ from gpupool.engine.decide import Placement, decide
 from gpupool.engine.gang import Placements, decide_gang
 from gpupool.engine.node_state import Held
 from gpupool.engine.patience import Patience
-from gpupool.engine.reservations import Reservation, Reservations, Waiting
+from gpupool.engine.reservation import Reservation, Waiting
+from gpupool.engine.reservations import Reservations
 from tests.engine.building import POLICY, cluster_of, gpu_node, shared, whole
 from tests.engine.reserving import full_cluster, soon, waiting
 

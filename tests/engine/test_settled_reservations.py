@@ -5,7 +5,8 @@ from dataclasses import replace
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.gang import decide_gang
-from gpupool.engine.reservations import Reservations, Waiting
+from gpupool.engine.reservation import Waiting
+from gpupool.engine.reservations import Reservations
 from tests.engine.building import POLICY, cluster_of, gpu_node, whole
 from tests.engine.reserving import full_cluster, soon, waiting
 

@@ -8,30 +8,28 @@ Nobody is evicted. Changes nothing.
 """
 
 from bisect import insort
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from gpupool.core.card_choice import CardChoice
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, decide_on
-from gpupool.engine.explain import refusals
 from gpupool.engine.gang import size_of
 from gpupool.engine.likeness import likeness
 from gpupool.engine.node_state import CardState, Held, NodeState
-from gpupool.engine.policies.policy import Policy
+from gpupool.engine.room_scan import (
+    Promising,
+    RoomScan,
+    Search,
+    by_time,
+    cards_of,
+    earliest_of,
+    promising,
+)
 from gpupool.engine.trial import Trial, trial
 
-_NEVER = float("inf")
-_ALL = 2**62  # more than any card has
 _MOST_NODES = 16  # that are tried pod by pod, the most promising first
-# When a pod is expected to end, never before now, if it is one of so many that must have ended: the
-# last of many ends later than each of them usually does.
-Ends = Callable[[Held, int], float]
-
-
-_Promising = list[tuple[float, NodeState]]
 
 
 class Seat(NamedTuple):
@@ -60,29 +58,24 @@ class FutureRoom:
         return max(seat.free_s for seat in self.seats)
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """`spoken_for`: uids of pods whose room is kept for somebody else already."""
-
-    cluster: ClusterModel
-    policy: Policy
-    ends: Ends
-    now_s: float
-    spoken_for: Collection[str] = ()
-
-
-def future_room(search: Search, pods: Sequence[PodRequest]) -> FutureRoom | None:
-    """All of the pods, or None."""
+def future_room(
+    search: Search, pods: Sequence[PodRequest], scan: RoomScan | None = None
+) -> FutureRoom | None:
+    """All of the pods, or None. `scan`: it has looked at all nodes for these pods."""
     seats: list[Seat] = []
     taken = set(search.spoken_for)
-    # By likeness, with one of these pods: members of a gang are mostly alike.
-    nodes: dict[Hashable, tuple[PodRequest, _Promising]] = {}
+    if scan is None:
+        scan = RoomScan(search.cluster, pods)
+        scan.step(search)
+    # By likeness: members of a gang are mostly alike.
+    nodes = {alike: _Nodes(*found) for alike, found in scan.found(search.cluster).items()}
     with trial(search.cluster) as trying:
         for pod in sorted(pods, key=size_of, reverse=True):
             alike = likeness(search.cluster, pod)
-            if alike not in nodes:
-                nodes[alike] = (pod, _promising(search, pod, taken))
-            seat = _seat(search, pod, taken, nodes[alike][1])
+            if alike not in nodes:  # members that are held by now make others look at its labels
+                now = replace(search, spoken_for=taken)
+                nodes[alike] = _Nodes(pod, promising(now, pod))
+            seat = _seat(search, pod, taken, nodes[alike])
             if seat is None:
                 return None
             for uid in seat.leaving:
@@ -91,8 +84,8 @@ def future_room(search: Search, pods: Sequence[PodRequest]) -> FutureRoom | None
             # A member is no pod that ends soon: another member must not count on its room.
             taken.add(pod.uid)
             seats.append(seat)
-            for like, promising in nodes.values():
-                _look_again(search, like, taken, promising, seat.placement.node)
+            for each in nodes.values():
+                _look_again(search, taken, each, seat.placement.node)
     return FutureRoom(tuple(seats))
 
 
@@ -133,103 +126,43 @@ def _seat_on(search: Search, place: Place, taken: Collection[str]) -> Seat | Non
     return found[1]._replace(pod=pod) if found is not None else None
 
 
-def _look_again(
-    search: Search, pod: PodRequest, taken: Collection[str], nodes: _Promising, changed: str
-) -> None:
+@dataclass(slots=True)
+class _Nodes:
+    """Where one of some pods that are alike may be."""
+
+    like: PodRequest
+    soonest: Promising
+    # What was found on nodes that did not change since, by their index.
+    tried: dict[int, tuple[float, Seat] | None] = field(default_factory=dict)
+
+
+def _look_again(search: Search, taken: Collection[str], nodes: _Nodes, changed: str) -> None:
     state = search.cluster.state(changed)
-    nodes[:] = [each for each in nodes if each[1] is not state]
-    earliest_s = _earliest_s(search, pod, state, taken) if state is not None else None
-    if state is not None and earliest_s is not None:
-        insort(nodes, (earliest_s, state), key=_soonest)
+    assert state is not None  # a pod has a seat on it
+    nodes.soonest[:] = [each for each in nodes.soonest if each[1] is not state]
+    nodes.tried.pop(state.index, None)
+    if depends_on_others(nodes.like) or nodes.like.anti_affinity:
+        nodes.tried.clear()
+    earliest_s = earliest_of(replace(search, spoken_for=taken), nodes.like, state)
+    if earliest_s is not None:
+        insort(nodes.soonest, (earliest_s, state), key=by_time)
 
 
-def _seat(
-    search: Search, pod: PodRequest, taken: Collection[str], nodes: _Promising
-) -> Seat | None:
+def _seat(search: Search, pod: PodRequest, taken: Collection[str], nodes: _Nodes) -> Seat | None:
     now = decide(search.cluster, pod, search.policy)
     if isinstance(now, Placement):
         return Seat(pod, now, frozenset(), search.now_s)
     best: tuple[float, Seat] | None = None
-    wanted = _cards_of(pod) or 1
-    for earliest_s, state in nodes[:_MOST_NODES]:
+    wanted = cards_of(pod) or 1
+    for earliest_s, state in nodes.soonest[:_MOST_NODES]:
         if best is not None and wanted * (earliest_s - search.now_s) >= best[0]:
             break  # no later node can be better
-        found = _on_node(search, pod, state, earliest_s, taken)
+        if state.index not in nodes.tried:
+            nodes.tried[state.index] = _on_node(search, pod, state, earliest_s, taken)
+        found = nodes.tried[state.index]
         if found is not None and (best is None or found[0] < best[0]):
             best = found
-    return best[1] if best is not None else None
-
-
-def _promising(search: Search, pod: PodRequest, taken: Collection[str]) -> _Promising:
-    """Nodes that may take the pod when pods have left, with the earliest time, soonest first."""
-    incurable: set[int] = set()
-    for refused in refusals(search.cluster, pod):
-        if not refused.curable:
-            incurable.update(refused.nodes.tolist())
-    found = []
-    for index in search.cluster.all_nodes().tolist():
-        if index in incurable:
-            continue
-        state = search.cluster.at(index)
-        earliest_s = _earliest_s(search, pod, state, taken)
-        if earliest_s is not None:
-            found.append((earliest_s, state))
-    found.sort(key=_soonest)
-    return found
-
-
-def _soonest(each: tuple[float, NodeState]) -> tuple[float, int]:
-    return (each[0], each[1].index)
-
-
-def _earliest_s(
-    search: Search, pod: PodRequest, state: NodeState, taken: Collection[str]
-) -> float | None:
-    """Not before this time enough is free of so many cards; None: never.
-
-    A bound, so that few nodes are tried pod by pod. Of CPU it looks for pods without GPUs only.
-    """
-    leaves = [
-        (_NEVER if held.reserved or held.pod.uid in taken else search.ends(held, 1), held)
-        for held in state.pods.values()
-    ]
-    if not pod.gpus:
-        missing = pod.resources.get("cpu", 0) + state.held.get("cpu", 0)
-        freed = [(end_s, held.pod.resources.get("cpu", 0)) for end_s, held in leaves]
-        found = _when(missing - state.node.allocatable.get("cpu", 0), freed, search.now_s)
-        return found if found < _NEVER else None
-    by_card: dict[str, list[tuple[float, int]]] = {}
-    for end_s, held in leaves:
-        for hold in held.cards:
-            units = _ALL if hold.whole or hold.possible else hold.units
-            by_card.setdefault(hold.uuid, []).append((end_s, units))
-    times = [
-        _card_s(pod, card, by_card.get(card.card.uuid, []), search.now_s)
-        for card in state.cards
-        if card.usable
-    ]
-    wanted = _cards_of(pod)
-    found = sorted(times)[wanted - 1] if len(times) >= wanted else _NEVER
-    return found if found < _NEVER else None
-
-
-def _card_s(
-    pod: PodRequest, card: CardState, freed: list[tuple[float, int]], now_s: float
-) -> float:
-    """When enough of the card is free for the smallest of the pod's shares."""
-    if any(ask.whole for ask in pod.gpus):
-        return max((end_s for end_s, _ in freed), default=now_s)
-    return _when(min(ask.units for ask in pod.gpus) - card.free, freed, now_s)
-
-
-def _when(missing: int, freed: list[tuple[float, int]], now_s: float) -> float:
-    if missing <= 0:
-        return now_s
-    for end_s, amount in sorted(freed):
-        missing -= amount
-        if missing <= 0:
-            return end_s
-    return _NEVER
+    return best[1]._replace(pod=pod) if best is not None else None
 
 
 def _on_node(
@@ -253,7 +186,7 @@ def _on_node(
     free_s = max((search.ends(ends[uid][1], len(leaving)) for uid in leaving), default=search.now_s)
     used = {share.uuid for gpus in placement.allocation.containers for share in gpus.shares}
     kept_s = sum(free_s - min(end_s, free_s) for card, end_s in idle_of if card.card.uuid in used)
-    cost = (_cards_of(pod) or 1) * (free_s - search.now_s) + kept_s
+    cost = (cards_of(pod) or 1) * (free_s - search.now_s) + kept_s
     return cost, Seat(pod, placement, frozenset(leaving), free_s)
 
 
@@ -304,8 +237,3 @@ def _needed(
 
 def _fits(search: Search, pod: PodRequest, node: str) -> bool:
     return isinstance(decide_on(search.cluster, pod, search.policy, (node,)), Placement)
-
-
-def _cards_of(pod: PodRequest) -> int:
-    wholes = sum(ask.whole for ask in pod.gpus if not ask.is_init)
-    return wholes or max((ask.whole or ask.cards for ask in pod.gpus), default=0)

@@ -17,24 +17,22 @@ from room that is not kept for another, and from pods that end by themselves.
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel, reserved_uid
 from gpupool.engine.decide import Placement, decide_on
 from gpupool.engine.future_room import (
-    Ends,
     FutureRoom,
     Place,
-    Search,
     Seat,
     depends_on_others,
-    future_room,
     seats_on,
 )
 from gpupool.engine.gang import size_of
 from gpupool.engine.patience import LEAST_PATIENCE_S
 from gpupool.engine.policies.policy import Policy
+from gpupool.engine.reservation import Reservation, Waiting
+from gpupool.engine.room_scan import ALL, Ends, Search
+from gpupool.engine.room_search import NotYet, RoomSearch
 from gpupool.engine.trial import Trial, trial
 
 _NODES_EACH = 16  # so many nodes of the cluster for each pod that has a reservation
@@ -45,37 +43,6 @@ _MOST_MOVES = 12
 _LOOK_AGAIN_S = 600.0
 _LOOKS = 4
 _MOST_HOPELESS = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A pod, or pods that start together or not at all."""
-
-    key: Hashable
-    pods: tuple[PodRequest, ...]
-    since_s: float
-
-    @property
-    def priority(self) -> int:
-        return min(pod.priority for pod in self.pods)
-
-    @property
-    def cards(self) -> int:
-        return sum(ask.whole or ask.cards for pod in self.pods for ask in pod.gpus)
-
-
-@dataclass(slots=True)
-class Reservation:
-    waiting: Waiting
-    seats: list[Seat]
-    made_s: float
-    expected_s: float
-    look_s: float  # when somebody looks whether other room is better
-    by_age: bool  # it was the oldest of those that waited
-    moves: int = 0
-
-    def nodes(self) -> set[str]:
-        return {seat.placement.node for seat in self.seats}
 
 
 class Reservations:
@@ -89,6 +56,17 @@ class Reservations:
         self._seat_of: dict[str, tuple[Hashable, int]] = {}  # by uid of a pod that leaves for it
         self._hopeless: dict[Hashable, int] = {}  # fits on no empty node, as of this change
         self._look_again_s = 0.0
+        self._looking, self._moving = RoomSearch(), RoomSearch()
+        self._blocked: Hashable = None  # that there is no room for it is known already
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether there is more to do at once: see `most` of `consider` and `move_late`."""
+        return self.is_considering or self._moving.is_on
+
+    @property
+    def is_considering(self) -> bool:
+        return self._looking.is_on or self._blocked is not None
 
     def __len__(self) -> int:
         return len(self._made)
@@ -114,31 +92,52 @@ class Reservations:
         policy: Policy,
         ends: Ends,
         now_s: float,
-        searches: int = 1_000,
+        most: int = ALL,
     ) -> list[Reservation]:
         """New reservations. `due`: those that have waited for long, first come first.
 
-        `searches`: for at most so many of them room is looked for.
+        `most`: nodes with about so many pods are looked at, for one of them. The rest is done by
+        calling this again.
         """
         made: list[Reservation] = []
-        if not self.may_consider(now_s):
-            return made
-        for waiting, by_age in self._in_turn(due):
+        for waiting, by_age in self._in_turn(due) if self.may_consider(now_s) else ():
             if self._made and self._seats() + len(waiting.pods) > self.most():
                 break
-            if searches <= 0:
-                break
-            searches -= 1
-            room = self._room(waiting, policy, ends, now_s)
-            if room is not None:
+            room = self._look_for(waiting, policy, ends, now_s, most)
+            if isinstance(room, NotYet):
+                return made
+            self._blocked = None
+            if isinstance(room, FutureRoom):
                 made.append(self._make(waiting, room, now_s, by_age=by_age))
-            elif self._made and self._could_fit(waiting, policy, ends, now_s):
+            elif room:
                 # Room of others is in its way. Nobody who came later may take more of it.
                 self._look_again_s = now_s + LEAST_PATIENCE_S
                 break
             else:
                 self._give_up(waiting.key)
+            if most < ALL:
+                break
+        self._looking.stop()
+        self._blocked = None
         return made
+
+    def _look_for(
+        self, waiting: Waiting, policy: Policy, ends: Ends, now_s: float, most: int
+    ) -> FutureRoom | bool | NotYet:
+        """Without room: whether there would be some if none were kept for others."""
+        key, pods = waiting.key, waiting.pods
+        if self._blocked != key:
+            self._blocked = None
+            room = self._looking.find(key, pods, self._search(policy, ends, now_s), most)
+            if room is not None or not self._made:
+                return room or False
+            self._blocked = key
+            if most < ALL:
+                return NotYet()
+        with self.ignored():
+            search = Search(self._cluster, policy, ends, now_s)
+            room = self._looking.find(("blocked", key), pods, search, most)
+        return room if isinstance(room, NotYet) else room is not None
 
     def may_consider(self, now_s: float) -> bool:
         return now_s >= self._look_again_s and not self.is_full()
@@ -169,16 +168,9 @@ class Reservations:
     def _is_hopeless(self, key: Hashable) -> bool:
         return self._hopeless.get(key) == self._cluster.node_changes.position
 
-    def _room(
-        self, waiting: Waiting, policy: Policy, ends: Ends, now_s: float
-    ) -> FutureRoom | None:
+    def _search(self, policy: Policy, ends: Ends, now_s: float) -> Search:
         spoken_for = frozenset(self._seat_of).union(self._spoken_for())
-        return future_room(Search(self._cluster, policy, ends, now_s, spoken_for), waiting.pods)
-
-    def _could_fit(self, waiting: Waiting, policy: Policy, ends: Ends, now_s: float) -> bool:
-        with self.ignored():
-            search = Search(self._cluster, policy, ends, now_s)
-            return future_room(search, waiting.pods) is not None
+        return Search(self._cluster, policy, ends, now_s, spoken_for)
 
     def _make(
         self, waiting: Waiting, room: FutureRoom, now_s: float, *, by_age: bool
@@ -216,9 +208,8 @@ class Reservations:
         """One that was made by somebody else before. None: not all of its pods will fit there."""
         if self._made and self._seats() + len(places) > self.most():
             return None
-        spoken_for = frozenset(self._seat_of).union(self._spoken_for())
         ordered = sorted(places, key=lambda place: size_of(place.pod), reverse=True)
-        seats = seats_on(Search(self._cluster, policy, ends, made_s, spoken_for), ordered)
+        seats = seats_on(self._search(policy, ends, made_s), ordered)
         if len(seats) < len(places):
             return None
         oldest = sum(kept.by_age for kept in self._made.values())
@@ -370,28 +361,30 @@ class Reservations:
 
     # -- late ones ---------------------------------------------------------------------------
 
-    def move_late(self, policy: Policy, ends: Ends, now_s: float, searches: int = 1_000) -> bool:
+    def move_late(self, policy: Policy, ends: Ends, now_s: float, most: int = ALL) -> bool:
         """A reservation gets other room where there is some that will be free much sooner. Whether
-        one did. `searches`: for at most so many of them room is looked for.
+        one did. `most`: as in `consider`.
         """
         moved = False
         late = [kept for kept in self.all() if kept.look_s <= now_s and kept.moves < _MOST_MOVES]
-        for kept in sorted(late, key=lambda kept: kept.look_s)[:searches]:
+        for kept in sorted(late, key=lambda kept: kept.look_s):
+            held = [self._cluster.held(uid) for seat in kept.seats for uid in seat.leaving]
+            left_s = max((ends(each, len(held)) for each in held if each), default=now_s) - now_s
+            with self.own_room(kept.waiting.key):
+                search = self._search(policy, ends, now_s)
+                room = self._moving.find(kept.waiting.key, kept.waiting.pods, search, most)
+            if isinstance(room, NotYet):
+                return moved
             kept.look_s = now_s + max(_LOOK_AGAIN_S, (now_s - kept.made_s) / _LOOKS)
-            moved |= self._move(kept, policy, ends, now_s)
+            if room is not None and room.expected_s - now_s < left_s / 2:
+                self.drop(kept.waiting.key)
+                found = self._make(kept.waiting, room, now_s, by_age=kept.by_age)
+                found.moves = kept.moves + 1
+                moved = True
+            if most < ALL:
+                break
+        self._moving.stop()
         return moved
-
-    def _move(self, kept: Reservation, policy: Policy, ends: Ends, now_s: float) -> bool:
-        held = [self._cluster.held(uid) for seat in kept.seats for uid in seat.leaving]
-        left_s = max((ends(each, len(held)) for each in held if each), default=now_s) - now_s
-        with self.own_room(kept.waiting.key):
-            room = self._room(kept.waiting, policy, ends, now_s)
-        if room is None or room.expected_s - now_s >= left_s / 2:
-            return False
-        self.drop(kept.waiting.key)
-        moved = self._make(kept.waiting, room, now_s, by_age=kept.by_age)
-        moved.moves = kept.moves + 1
-        return True
 
 
 def _cards_of(seat: Seat) -> set[str]:

@@ -17,7 +17,8 @@ from gpupool.engine.kinds import kind_of
 from gpupool.engine.node_state import Held
 from gpupool.engine.packing import Packing
 from gpupool.engine.patience import Patience
-from gpupool.engine.reservations import Reservations, Waiting
+from gpupool.engine.reservation import Waiting
+from gpupool.engine.reservations import Reservations
 from gpupool.engine.run_times import RunTimes
 from gpupool.engine.verdicts import shape_of
 from gpupool.replay.trace import Trace

@@ -19,7 +19,8 @@ from gpupool.engine.kinds import kind_of
 from gpupool.engine.node_state import Held
 from gpupool.engine.patience import Patience
 from gpupool.engine.policies.policy import Policy
-from gpupool.engine.reservations import Reservation, Reservations, Waiting
+from gpupool.engine.reservation import Reservation, Waiting
+from gpupool.engine.reservations import Reservations
 from gpupool.engine.run_times import RunTimes
 from gpupool.scheduler.groups import Groups, Key
 from gpupool.scheduler.kept_words import Told, told, words_of
@@ -27,7 +28,10 @@ from gpupool.scheduler.pending import Pending
 from kubeclient.times import seconds_of, stamp
 
 LOOK_S = 5.0  # between two looks at who waits
-_SEARCHES = 1  # of room in one look: on a large cluster each takes a part of a second
+# A search for room goes through all pods that run: so many of them at a time, which takes some
+# 15 ms, and decisions in between.
+PODS_AT_ONCE = 2_000
+_STEP_S = 0.02
 
 Job = tuple[Hashable, Sequence[Pending]]  # a pod, or as many pods as their group needs
 
@@ -54,6 +58,7 @@ class KeptRoom:
         self._key_of: dict[str, Hashable] = {}  # of the pods for which room is kept
         self._said: dict[str, tuple[float, str]] = {}  # by uid: when it was made, and the words
         self._look_s = 0.0
+        self._due_now: list[Waiting] = []  # as of the beginning of the search
         self.made = 0  # so far
 
     def __len__(self) -> int:
@@ -178,20 +183,39 @@ class KeptRoom:
         return self._look_s
 
     def look(self, jobs: Callable[[], Iterator[Job]], policy: Policy) -> tuple[list[str], bool]:
-        """At most every few seconds. New pods for which room is kept; whether room became free."""
-        now_s = self._clock()
+        """At most every few seconds, or the next step of a search. New pods for which room is kept;
+        whether room became free.
+        """
+        now_s, goes_on = self._clock(), self._reservations.is_looking
         if now_s < self._look_s:
             return [], False
-        self._look_s = now_s + LOOK_S
-        broken = [kept for kept in self._reservations.all() if self._is_broken(kept, policy)]
-        freed = [self.drop(kept.waiting.pods[0].uid) for kept in broken]
-        due = [] if self._reservations.is_full() else self._due(jobs())
-        made = self._reservations.consider(due, policy, self._ends, now_s, _SEARCHES)
-        moved = self._reservations.move_late(policy, self._ends, now_s, _SEARCHES)
+        freed = False
+        if not goes_on:
+            broken = [kept for kept in self._reservations.all() if self._is_broken(kept, policy)]
+            dropped = [self.drop(kept.waiting.pods[0].uid) for kept in broken]
+            freed = any(dropped)
+            self._due_now = [] if self._reservations.is_full() else self._due(jobs())
+        found = self._reservations.consider(self._due_now, policy, self._ends, now_s, PODS_AT_ONCE)
+        made = self._still_wanted(found, jobs()) if goes_on and found else found
+        moved = False
+        if not found and not self._reservations.is_considering:
+            moved = self._reservations.move_late(policy, self._ends, now_s, PODS_AT_ONCE)
+        self._look_s = now_s + (_STEP_S if self._reservations.is_looking else LOOK_S)
         for kept in made:
             self._key_of |= {pod.uid: kept.waiting.key for pod in kept.waiting.pods}
         self.made += len(made)
-        return [pod.uid for kept in made for pod in kept.waiting.pods], moved or any(freed)
+        return [pod.uid for kept in made for pod in kept.waiting.pods], moved or freed
+
+    def _still_wanted(self, made: Sequence[Reservation], jobs: Iterator[Job]) -> list[Reservation]:
+        """Without those whose pods were placed or went while room was looked for."""
+        wait = {key: {pod.request.uid for pod in pods} for key, pods in jobs}
+        wanted = []
+        for kept in made:
+            if wait.get(kept.waiting.key) == {pod.uid for pod in kept.waiting.pods}:
+                wanted.append(kept)
+            else:
+                self._reservations.drop(kept.waiting.key)
+        return wanted
 
     def _is_broken(self, kept: Reservation, policy: Policy) -> bool:
         return not self._reservations.still_holds(kept.waiting.key, policy)

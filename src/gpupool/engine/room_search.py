@@ -1,0 +1,36 @@
+"""RoomSearch: `future_room` for one job after the other, a few nodes at a time."""
+
+from collections.abc import Hashable, Sequence
+
+from gpupool.core.pods import PodRequest
+from gpupool.engine.future_room import FutureRoom, future_room
+from gpupool.engine.room_scan import ALL, RoomScan, Search
+
+
+class NotYet:
+    """Not all nodes were looked at: ask again."""
+
+
+class RoomSearch:
+    def __init__(self) -> None:
+        self._scan: tuple[Hashable, RoomScan] | None = None
+
+    @property
+    def is_on(self) -> bool:
+        return self._scan is not None
+
+    def stop(self) -> None:
+        self._scan = None
+
+    def find(
+        self, key: Hashable, pods: Sequence[PodRequest], search: Search, most: int
+    ) -> FutureRoom | NotYet | None:
+        """`most`: nodes with about so many pods are looked at now. Another key begins anew."""
+        if self._scan is None or self._scan[0] != key:
+            self._scan = (key, RoomScan(search.cluster, pods))
+        scan = self._scan[1]
+        # The rest is a step of its own.
+        if not scan.is_done and (not scan.step(search, most) or most < ALL):
+            return NotYet()
+        self._scan = None
+        return future_room(search, pods, scan)
