@@ -212,11 +212,8 @@ async def _projection(request: VolumeRequest, kind: str, source: Obj, mode: int)
 async def _object_files(
     request: VolumeRequest, kind: str, name: str, source: Obj, mode: int = _MODE
 ) -> Files:
-    look = (
-        request.storage.objects.config_map
-        if kind == "configmap"
-        else request.storage.objects.secret
-    )
+    objects = request.storage.objects
+    look = objects.config_map if kind == "configmap" else objects.secret
     found = await look(request.pod.namespace, name)
     if found is None:
         if source.get("optional"):
