@@ -36,7 +36,7 @@ class Search:
 
 
 class RoomScan:
-    __slots__ = ("_found", "_left")
+    __slots__ = ("_found", "_left", "has_begun")
 
     def __init__(self, cluster: ClusterModel, pods: Sequence[PodRequest]) -> None:
         # By likeness, with one of the pods that are alike.
@@ -48,6 +48,7 @@ class RoomScan:
                 self._found[alike] = (pod, [])
                 self._left += [(alike, index) for index in _curable(cluster, pod)]
         self._left.reverse()
+        self.has_begun = False
 
     @property
     def is_done(self) -> bool:
@@ -56,6 +57,7 @@ class RoomScan:
 
     def step(self, search: Search, most: int = ALL) -> bool:
         """Look at nodes with about so many pods. Whether all were looked at."""
+        self.has_begun = True
         while self._left and most > 0:
             alike, index = self._left.pop()
             if not search.cluster.columns.present[index]:

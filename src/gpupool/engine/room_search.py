@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 
 from gpupool.core.pods import PodRequest
 from gpupool.engine.future_room import FutureRoom, future_room
-from gpupool.engine.room_scan import ALL, RoomScan, Search
+from gpupool.engine.room_scan import RoomScan, Search
 
 
 class NotYet:
@@ -29,8 +29,10 @@ class RoomSearch:
         if self._scan is None or self._scan[0] != key:
             self._scan = (key, RoomScan(search.cluster, pods))
         scan = self._scan[1]
-        # The rest is a step of its own.
-        if not scan.is_done and (not scan.step(search, most) or most < ALL):
-            return NotYet()
+        if not scan.is_done:
+            is_first = not scan.has_begun
+            # What follows is a step of its own, unless it is a small cluster.
+            if not scan.step(search, most) or not is_first:
+                return NotYet()
         self._scan = None
         return future_room(search, pods, scan)
