@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.cli.whatif_view import page_of
 from gpupool.contract.inventory import inventory_text
 from gpupool.core.gpu import Card, CardHealth, Inventory
 from gpupool.engine.decide import Placement, decide
@@ -17,6 +18,7 @@ from gpupool.scheduler.follow import state_of
 from gpupool.scheduler.groups import Group
 from gpupool.scheduler.pending import request_with_volumes
 from gpupool.scheduler.what_if import (
+    MOST_FURTHER_COPIES,
     Addition,
     Answer,
     Question,
@@ -97,6 +99,14 @@ def test_where_all_fit_it_is_counted_how_many_more_would() -> None:
     (fate,) = what_if(cluster([node("a", 8)]), Question([workload(2, 1)])).fates
     assert (len(fate.placed), fate.more) == (1, 3)
     assert "Insufficient nvidia.com/gpu" in fate.why
+
+
+def test_not_more_are_counted_than_anybody_wants_to_know() -> None:
+    many = [node(f"n{number}", 8, "big") for number in range(MOST_FURTHER_COPIES // 8 + 1)]
+    answer = what_if(cluster(many), Question([workload(1, 1)]))
+    assert answer.fates[0].more == MOST_FURTHER_COPIES
+    said = [line.text.strip() for line in page_of(answer).text]
+    assert "at least 1000 more copies would fit, too" in said
 
 
 def test_pods_that_wait_come_before_new_ones_of_the_same_priority() -> None:

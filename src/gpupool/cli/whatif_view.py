@@ -7,6 +7,7 @@ from gpupool.cli.output.pages import Line, Prose
 from gpupool.cli.output.table import Document, Tone
 from gpupool.core.gpu import Allocation
 from gpupool.scheduler.what_if import (
+    MOST_FURTHER_COPIES,
     MOST_FURTHER_NODES,
     Answer,
     Fate,
@@ -61,7 +62,9 @@ def _of_workload(fate: Fate) -> Iterator[Line]:
     if len(by_place) > _MOST_NODES:
         yield Line(f"  and {len(by_place) - _MOST_NODES} more places", indent=4)
     if fits and fate.more:
-        yield Line(f"  {_count(fate.more, 'more copy', 'more copies')} would fit, too", indent=4)
+        at_least = "at least " if fate.more == MOST_FURTHER_COPIES else ""
+        more = _count(fate.more, "more copy", "more copies")
+        yield Line(f"  {at_least}{more} would fit, too", indent=4)
     if fate.why:
         yield Line(f"  the next one would not: {fate.why}", indent=4)
 

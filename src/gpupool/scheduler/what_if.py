@@ -33,7 +33,9 @@ from gpupool.scheduler.turns import (
     why_not,
 )
 
-MOST_COPIES = 10_000  # of one workload that are tried
+# That are counted beyond what was asked for. On a large cluster most would fit, and to count all of
+# them takes seconds.
+MOST_FURTHER_COPIES = 1_000
 MOST_FURTHER_NODES = 100  # that are tried as an addition
 _FURTHER = "new/"  # how names of nodes begin that do not exist; no real name has a "/"
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -83,7 +85,7 @@ class Fate:
 
     workload: Workload
     placed: tuple[Placement, ...]
-    more: int  # further copies for which there would still be room
+    more: int  # further copies that would fit, too; MOST_FURTHER_COPIES: at least so many
     why: str = ""  # the next copy does not fit
 
 
@@ -261,7 +263,7 @@ def _fate(state: ClusterState, workload: Workload, found: Found) -> Fate:
         return Fate(workload, placed, 0, why)
     more = 0
     with trial(state.cluster) as trying:
-        while workload.copies + more < MOST_COPIES:
+        while more < MOST_FURTHER_COPIES:
             pod = workload.copy(workload.copies + more)
             decision = decide_beside(state, pod)
             if not isinstance(decision, Placement):
