@@ -33,6 +33,7 @@ from gpupool.scheduler.turns import (
     why_not,
 )
 
+MOST_COPIES = 10_000  # of one workload that are tried
 # That are counted beyond what was asked for. On a large cluster most would fit, and to count all of
 # them takes seconds.
 MOST_FURTHER_COPIES = 1_000
