@@ -1,5 +1,7 @@
 """Room that is looked for a few nodes at a time."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,3 +94,29 @@ def test_one_that_room_of_others_keeps_from_a_seat_stops_those_behind_it_in_step
     assert steps == 2 * (2 + 1)  # with the room of others and without
     assert not kept.may_consider(2.0)
     assert "small" not in kept
+
+
+def ends_on_n0(held: Held, _of: int) -> float:
+    return 10.0 if held.node == "n0" else float("inf")
+
+
+def test_a_node_that_opens_while_room_is_looked_for_is_looked_at() -> None:
+    cluster = full_cluster(2, 2, 2)
+    cluster.set_node(replace(gpu_node("n0", 2), unschedulable=True))
+    kept, due = Reservations(cluster), [waiting("u", 2)]
+    assert not kept.consider(due, POLICY, ends_on_n0, 0.0, most=1)
+    cluster.set_node(gpu_node("n0", 2))
+    made = [kept.consider(due, POLICY, ends_on_n0, 1.0, most=1) for _ in range(9)]
+    assert [each.nodes() for found in made for each in found] == [{"n0"}]
+
+
+def test_nobody_is_given_up_because_of_a_node_that_opens_at_the_end_of_the_search() -> None:
+    cluster = full_cluster(2, 2, 2)
+    cluster.set_node(replace(gpu_node("n0", 2), unschedulable=True))
+    kept, due = Reservations(cluster), [waiting("u", 2)]
+    assert not kept.consider(due, POLICY, ends_on_n0, 0.0, most=1)
+    assert not kept.consider(due, POLICY, ends_on_n0, 0.0, most=100)  # all were looked at
+    cluster.set_node(gpu_node("n0", 2))
+    assert not kept.consider(due, POLICY, ends_on_n0, 1.0, most=100)
+    assert not kept.is_looking
+    assert kept.consider(due, POLICY, ends_on_n0, 2.0, most=100)

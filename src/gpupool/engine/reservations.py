@@ -145,7 +145,7 @@ class Reservations:
     def _give_up(self, key: Hashable) -> None:
         if len(self._hopeless) >= _MOST_HOPELESS:
             self._hopeless.clear()
-        self._hopeless[key] = self._cluster.node_changes.position
+        self._hopeless[key] = self._looking.position
 
     def is_full(self) -> bool:
         return self._seats() >= self.most()

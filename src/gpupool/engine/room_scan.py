@@ -2,8 +2,8 @@
 
 On a large cluster this is most of the work of `future_room.py`: it asks when every pod will end.
 No decision is made meanwhile, so the scheduler does a part of it and then goes on with decisions.
-Nodes that change in between are not looked at again. That does no harm: these times are bounds that
-say which nodes are tried first.
+Pods that come and go in between do no harm: these times are bounds that say which nodes are tried
+first. Nodes that change themselves are looked at again in the end: one that was closed may be open.
 """
 
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -36,19 +36,20 @@ class Search:
 
 
 class RoomScan:
-    __slots__ = ("_found", "_left", "has_begun")
+    __slots__ = ("_found", "_left", "has_begun", "position")
 
     def __init__(self, cluster: ClusterModel, pods: Sequence[PodRequest]) -> None:
-        # By likeness, with one of the pods that are alike.
-        self._found: dict[Hashable, tuple[PodRequest, Promising]] = {}
+        # By likeness, with one of the pods that are alike, and by index of the node.
+        self._found: dict[Hashable, tuple[PodRequest, dict[int, tuple[float, NodeState]]]] = {}
         self._left: list[tuple[Hashable, int]] = []  # indexes of nodes
         for pod in pods:
             alike = likeness(cluster, pod)
             if alike not in self._found:
-                self._found[alike] = (pod, [])
+                self._found[alike] = (pod, {})
                 self._left += [(alike, index) for index in _curable(cluster, pod)]
         self._left.reverse()
         self.has_begun = False
+        self.position = cluster.node_changes.position  # later changes of nodes were not seen
 
     @property
     def is_done(self) -> bool:
@@ -58,7 +59,7 @@ class RoomScan:
     def step(self, search: Search, most: int = ALL) -> bool:
         """Look at nodes with about so many pods. Whether all were looked at."""
         self.has_begun = True
-        while self._left and most > 0:
+        while most > 0 and (self._left or self._takes_changed(search.cluster)):
             alike, index = self._left.pop()
             if not search.cluster.columns.present[index]:
                 continue
@@ -67,15 +68,35 @@ class RoomScan:
             most -= 1 + len(state.pods)
             earliest_s = earliest_of(search, pod, state)
             if earliest_s is not None:
-                found.append((earliest_s, state))
+                found[index] = (earliest_s, state)
         return not self._left
+
+    def _takes_changed(self, cluster: ClusterModel) -> bool:
+        """Whether there are nodes to be looked at again, because they changed meanwhile."""
+        if self.position == cluster.node_changes.position:
+            return False
+        changed = cluster.node_changes.since(self.position)
+        self.position = cluster.node_changes.position
+        for alike, (pod, found) in self._found.items():
+            again = set(found) if changed is None else set(changed)
+            for index in again:
+                found.pop(index, None)
+            self._left += [
+                (alike, index)
+                for index in _curable(cluster, pod)
+                if changed is None or index in again
+            ]
+        return bool(self._left)
 
     def found(self, cluster: ClusterModel) -> dict[Hashable, tuple[PodRequest, Promising]]:
         """Without nodes that are gone by now."""
         return {
             alike: (
                 pod,
-                sorted((n for n in nodes if cluster.state(n[1].node.name) is n[1]), key=by_time),
+                sorted(
+                    (n for n in nodes.values() if cluster.state(n[1].node.name) is n[1]),
+                    key=by_time,
+                ),
             )
             for alike, (pod, nodes) in self._found.items()
         }

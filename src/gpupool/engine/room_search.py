@@ -14,6 +14,7 @@ class NotYet:
 class RoomSearch:
     def __init__(self) -> None:
         self._scan: tuple[Hashable, RoomScan] | None = None
+        self.position = 0  # in the log of nodes that changed: what was found last is as of then
 
     @property
     def is_on(self) -> bool:
@@ -34,5 +35,5 @@ class RoomSearch:
             # What follows is a step of its own, unless it is a small cluster.
             if not scan.step(search, most) or not is_first:
                 return NotYet()
-        self._scan = None
+        self._scan, self.position = None, scan.position
         return future_room(search, pods, scan)

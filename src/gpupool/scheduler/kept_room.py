@@ -195,7 +195,12 @@ class KeptRoom:
             dropped = [self.drop(kept.waiting.pods[0].uid) for kept in broken]
             freed = any(dropped)
             self._due_now = [] if self._reservations.is_full() else self._due(jobs())
-        found = self._reservations.consider(self._due_now, policy, self._ends, now_s, PODS_AT_ONCE)
+        found: list[Reservation] = []
+        # While better room is looked for, nobody new has a turn: each look has one search of each.
+        if self._reservations.is_considering or not goes_on:
+            found = self._reservations.consider(
+                self._due_now, policy, self._ends, now_s, PODS_AT_ONCE
+            )
         made = self._still_wanted(found, jobs()) if goes_on and found else found
         moved = False
         if not found and not self._reservations.is_considering:
