@@ -95,6 +95,12 @@ def test_one_process_with_the_driver_is_enough() -> None:
     assert verdict([], by_pid.__getitem__) is None
 
 
+def test_nobody_is_accused_of_whose_mounts_only_some_were_read() -> None:
+    """A volume with the root of a busy node in it: the driver may be behind the end."""
+    by_pid = {1: WITHOUT, 2: mounts("/host/x ") * 40_000 + WITH_CARD}
+    assert verdict([1, 2], by_pid.__getitem__) is None
+
+
 def test_no_more_processes_are_read_than_are_needed() -> None:
     """A program may have thousands of them, and the agent has other things to do."""
     read: list[int] = []

@@ -1,6 +1,8 @@
 """A container that was promised a card does not start without it, where the runtime asks."""
 
 import asyncio
+import errno
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -128,6 +130,8 @@ async def test_the_process_is_looked_for_where_the_runtime_counts_otherwise() ->
         Seen(mounts={1: NODE}),  # gone meanwhile
         Seen(mounts={1: NODE, 7: NODE}),  # a process of the node that serves a virtual machine
         Seen(mounts={1: NODE, 7: mounts("/ /proc")}),  # gVisor
+        # A volume with the root of a busy node in it: the driver may be behind the end.
+        Seen(mounts={1: NODE, 7: MADE + mounts("/host/x ") * 40_000 + WITH_CARD}),
     ],
 )
 async def test_nobody_is_refused_whose_mounts_cannot_be_seen(seen: Seen) -> None:
@@ -249,6 +253,25 @@ async def test_a_runtime_is_told_not_to_start_it_and_nothing_else_is_asked(tmp_p
         await runtime.ask("StateChange", change, nri.Empty)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize("only_checks", [True, False])
+async def test_a_socket_that_the_agent_may_not_look_for_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_checks: bool
+) -> None:
+    """As where SELinux keeps the agent from it. It must not end with an error."""
+
+    def denied(*args: object, **options: object) -> os.stat_result:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    made = injection(tmp_path / "nri.sock", Seen(), only_checks=only_checks)
+    monkeypatch.setattr(os, "stat", denied)
+    assert not made.is_there
+    running = asyncio.create_task(made.run())
+    await asyncio.sleep(0)
+    assert not running.done()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_a_runtime_that_does_not_obey_is_not_believed_to(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ it is not connected, they start, and those without their card are reported (`car
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpupool.agent.settings import AgentSettings
@@ -58,7 +60,7 @@ class Injection:
         socket = self._settings.nri
         if socket is None or self._settings.nri_only_checks:
             return False
-        return self._is_asked or self._lost_s is not None or socket.exists()
+        return self._is_asked or self._lost_s is not None or _is_there(socket)
 
     def problem(self, now_s: float) -> str:
         """Why containers that are made now do not get their cards by us; empty: they do, or will
@@ -85,7 +87,7 @@ class Injection:
         if socket is None:
             return
         # Nodes without NRI need not keep its messages in memory.
-        while self._settings.nri_only_checks and not socket.exists():  # noqa: ASYNC110
+        while self._settings.nri_only_checks and not _is_there(socket):  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_FOR_SOCKET_S)
         from kubeclient.nri.plugin import Disconnected, Name, run_plugin
 
@@ -131,3 +133,8 @@ class Injection:
             self._lost_s = time.monotonic()
         self._is_asked = is_asked
         self._changed()
+
+
+def _is_there(socket: Path) -> bool:
+    # Not by pathlib, which raises an error where the agent may not look (SELinux).
+    return os.path.exists(socket)

@@ -33,7 +33,9 @@ PidsOf = Callable[[Collection[str]], Mapping[str, list[int]]]
 _DRIVER = re.compile(
     r"/(?:libcuda|libnvidia-[\w-]+)\.so|/dev/(?:nvidia|dxg)|/nvidia-smi$|^/usr/local/nvidia(?:/|$)"
 )
-_MOST_TEXT = 1 << 20  # of mountinfo
+# Of mountinfo. A container with the root of a busy node in it may have more: what is not looked at
+# may be the driver.
+MOST_TEXT = 1 << 20
 _STATUSES = ("containerStatuses", "initContainerStatuses")
 
 
@@ -81,7 +83,7 @@ def places(mountinfo: str) -> set[str]:
 
 
 def _places(mountinfo: str) -> Iterator[str]:
-    lines = (line.split(" ", 5) for line in mountinfo[:_MOST_TEXT].splitlines())
+    lines = (line.split(" ", 5) for line in mountinfo[:MOST_TEXT].splitlines())
     return (words[4] for words in lines if len(words) > 5)
 
 
@@ -91,13 +93,16 @@ def can_tell(own: OwnDriver | None, mountinfo: MountsOf) -> bool:
 
 
 def verdict(pids: Iterable[int], mountinfo: MountsOf) -> bool | None:
-    """Whether the container has its card; None: none of its processes is there any more."""
+    """Whether the container has its card; None: none of its processes is there any more, or one has
+    too many mounts."""
     found: bool | None = None
+    is_cut = False
     for text in map(mountinfo, pids):  # a program may have thousands of processes: one is enough
         if has_driver(text):
             return True
+        is_cut |= len(text) > MOST_TEXT
         found = False if text else found
-    return found
+    return None if is_cut else found
 
 
 def pids_of_node(container: Owner) -> PidsOf | None:

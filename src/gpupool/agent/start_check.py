@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gpupool.agent.covered import MountsOf
-from gpupool.agent.missing_cards import PidsOf, can_tell, has_driver, places
+from gpupool.agent.missing_cards import MOST_TEXT, PidsOf, can_tell, has_driver, places
 from gpupool.agent.owners import Owner
 from gpupool.agent.way_facts import HANDLERS, OwnDriver
 from gpupool.contract.names import ENV_CARD_CHECK
@@ -44,7 +44,7 @@ class StartCheck(NamedTuple):
         if not can_tell(self.own_driver, self.mountinfo):
             return ""
         seen = await self._mounts(container)
-        if has_driver(seen) or not self._is_of(container, seen):
+        if len(seen) > MOST_TEXT or has_driver(seen) or not self._is_of(container, seen):
             return ""
         words = (
             f"container {container.name} was promised a card, which did not get into it: it has no "
