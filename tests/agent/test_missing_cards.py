@@ -204,6 +204,20 @@ async def watching(
         await asyncio.gather(writing, return_exceptions=True)
 
 
+async def test_a_pod_without_cards_cannot_raise_an_alarm_of_the_node(node: Node) -> None:
+    """It writes into its environment that it was promised one. An object has few events."""
+    plain = running()
+    plain["metadata"]["annotations"] = {}
+    said: list[Obj] = []
+    async with watching(node, {}, WITHOUT) as (watch, metrics, _):
+        watch._reports.warn = lambda pod, reason, words: said.append(pod)  # type: ignore[method-assign]
+        watch.refused([plain], metrics, "u", "no card")
+        assert (said, metrics.starts_refused) == ([], 0)
+        watch.refused([running()], metrics, "u", "no card")
+        watch.refused([], metrics, "u", "no card")  # not heard of yet
+        assert (said, metrics.starts_refused) == ([running()], 2)
+
+
 async def test_a_container_without_its_card_is_one_event_with_node_and_way_and_a_metric(
     node: Node,
 ) -> None:

@@ -9,6 +9,7 @@ from gpupool.agent.metrics import Metrics
 from gpupool.agent.missing_cards import Started, can_tell, started, verdict
 from gpupool.agent.pod_reports import PodReports
 from gpupool.agent.settings import AgentSettings
+from gpupool.contract.allocation import pod_allocation
 from gpupool.core.ways import Ways
 from kubeclient.objects import Obj
 
@@ -87,11 +88,15 @@ class CardWatch:
 
     def refused(self, pods: Iterable[Obj], metrics: Metrics, uid: str, words: str) -> None:
         """A container of this pod was not started, because its card is missing (`StartCheck`)."""
+        of_it = [pod for pod in pods if pod["metadata"]["uid"] == uid]
+        # The variable that promises a card is in the environment, where everybody can write it: a
+        # pod without cards has only itself to tell.
+        if of_it and not any(pod_allocation(pod).containers for pod in of_it):
+            return
         metrics.starts_refused += 1
         # Its kubelet says so, too, but not to those who look at the node.
-        for pod in pods:
-            if pod["metadata"]["uid"] == uid:
-                self._reports.warn(pod, REASON, words)
+        for pod in of_it:
+            self._reports.warn(pod, REASON, words)
 
     def _report(self, container: Started, pod: Obj, ways: Ways) -> None:
         words = (
