@@ -120,3 +120,25 @@ def test_nobody_is_given_up_because_of_a_node_that_opens_at_the_end_of_the_searc
     assert not kept.consider(due, POLICY, ends_on_n0, 1.0, most=100)
     assert not kept.is_looking
     assert kept.consider(due, POLICY, ends_on_n0, 2.0, most=100)
+
+
+def test_one_that_fits_nowhere_does_not_keep_others_waiting_while_nodes_change() -> None:
+    cluster = full_cluster(2, 2)
+    kept, due = Reservations(cluster), [waiting("never", 64), waiting("u", 2, since_s=1)]
+    made = []
+    for number in range(30):
+        cluster.set_node(gpu_node("n1", 2, labels={"seen": str(number)}))
+        made += kept.consider(due, POLICY, soon, float(number), most=1)
+    assert [each.waiting.key for each in made] == ["u"]
+
+
+def test_one_that_was_given_up_gets_room_when_a_node_comes_and_others_keep_coming() -> None:
+    cluster = full_cluster(2, 2)
+    kept = Reservations(cluster)
+    kept.consider([waiting("large", 4)], POLICY, soon, 0.0)
+    cluster.set_node(gpu_node("n2", 4))
+    for number in range(30):
+        due = [waiting("large", 4), *(waiting(f"never-{number}-{at}", 64) for at in range(3))]
+        if kept.consider(due, POLICY, soon, float(number), most=100):
+            break
+    assert "large" in kept

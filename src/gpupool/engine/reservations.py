@@ -20,13 +20,7 @@ from contextlib import contextmanager
 
 from gpupool.engine.cluster import ClusterModel, reserved_uid
 from gpupool.engine.decide import Placement, decide_on
-from gpupool.engine.future_room import (
-    FutureRoom,
-    Place,
-    Seat,
-    depends_on_others,
-    seats_on,
-)
+from gpupool.engine.future_room import FutureRoom, Place, Seat, depends_on_others, seats_on
 from gpupool.engine.gang import size_of
 from gpupool.engine.patience import LEAST_PATIENCE_S
 from gpupool.engine.policies.policy import Policy
@@ -54,7 +48,9 @@ class Reservations:
         self._spoken_for = spoken_for
         self._made: dict[Hashable, Reservation] = {}
         self._seat_of: dict[str, tuple[Hashable, int]] = {}  # by uid of a pod that leaves for it
-        self._hopeless: dict[Hashable, int] = {}  # fits on no empty node, as of this change
+        # Fits on no empty node, as of this change. Those that were given up longest ago first.
+        self._hopeless: dict[Hashable, int] = {}
+        self._tries_again = False  # the next turn is for one that was given up before
         self._look_again_s = 0.0
         self._looking, self._moving = RoomSearch(), RoomSearch()
         self._blocked: Hashable = None  # that there is no room for it is known already
@@ -106,7 +102,7 @@ class Reservations:
             room = self._look_for(waiting, policy, ends, now_s, most)
             if isinstance(room, NotYet):
                 return made
-            self._blocked = None
+            self._blocked, self._tries_again = None, not self._tries_again
             if isinstance(room, FutureRoom):
                 made.append(self._make(waiting, room, now_s, by_age=by_age))
             elif room:
@@ -145,6 +141,7 @@ class Reservations:
     def _give_up(self, key: Hashable) -> None:
         if len(self._hopeless) >= _MOST_HOPELESS:
             self._hopeless.clear()
+        self._hopeless.pop(key, None)
         self._hopeless[key] = self._looking.position
 
     def is_full(self) -> bool:
@@ -156,10 +153,16 @@ class Reservations:
     def _in_turn(self, due: Sequence[Waiting]) -> Iterator[tuple[Waiting, bool]]:
         """The oldest and the largest in turn, and whether it is the oldest.
 
-        By age alone, small pods would have all turns: there are many more of them.
+        By age alone, small pods would have all turns: there are many more of them. Those that were
+        given up before a node changed have every second turn only, or they would keep off others.
         """
-        left = [w for w in due if w.key not in self._made and not self._is_hopeless(w.key)]
-        while left:
+        left = [w for w in due if w.key not in self._made and w.key not in self._hopeless]
+        known = {w.key: w for w in due if not self._is_hopeless(w.key)}
+        again = [known[key] for key in self._hopeless if key in known]
+        while left or again:
+            if again and (self._tries_again or not left):
+                yield again.pop(0), False
+                continue
             oldest = sum(kept.by_age for kept in self._made.values())
             by_age = 2 * oldest <= len(self._made)
             at = 0 if by_age else max(range(len(left)), key=lambda at: left[at].cards)
