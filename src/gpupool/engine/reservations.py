@@ -163,10 +163,12 @@ class Reservations:
             if again and (self._tries_again or not left):
                 yield again.pop(0), False
                 continue
-            oldest = sum(kept.by_age for kept in self._made.values())
-            by_age = 2 * oldest <= len(self._made)
+            by_age = self._is_turn_of_the_oldest()
             at = 0 if by_age else max(range(len(left)), key=lambda at: left[at].cards)
             yield left.pop(at), by_age
+
+    def _is_turn_of_the_oldest(self) -> bool:
+        return 2 * sum(kept.by_age for kept in self._made.values()) <= len(self._made)
 
     def _is_hopeless(self, key: Hashable) -> bool:
         return self._hopeless.get(key) == self._cluster.node_changes.position
@@ -215,8 +217,7 @@ class Reservations:
         seats = seats_on(self._search(policy, ends, made_s), ordered)
         if len(seats) < len(places):
             return None
-        oldest = sum(kept.by_age for kept in self._made.values())
-        by_age = 2 * oldest <= len(self._made)
+        by_age = self._is_turn_of_the_oldest()
         kept = self._make(waiting, FutureRoom(tuple(seats)), made_s, by_age=by_age)
         kept.expected_s = expected_s
         return kept

@@ -1,7 +1,8 @@
 """What a person can do about a pod that gets no GPUs, in one sentence. Pure."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.card_words import card_summary, open_nodes
 from gpupool.engine.cluster import ClusterModel
@@ -15,9 +16,8 @@ _SHARE, _WHOLE = "a share (aliyun.com/gpu-mem)", "a whole card (nvidia.com/gpu)"
 def next_step(cluster: ClusterModel, pod: PodRequest) -> str:
     """Empty: neither GPUs, nor labels of nodes, nor pods that it wants near are why it waits."""
     if not card_summary(cluster, pod):
-        return (
-            _selector_step(cluster, pod) or _affinity_step(cluster, pod) or _near_step(cluster, pod)
-        )
+        known = [cluster.at(int(index)).node for index in cluster.all_nodes()]
+        return _selector_step(known, pod) or _affinity_step(known, pod) or _near_step(cluster, pod)
     nodes = open_nodes(cluster, pod)
     fitting = nodes[allows_mode(pod, cluster, nodes)]
     if not len(fitting):
@@ -39,11 +39,10 @@ def next_step(cluster: ClusterModel, pod: PodRequest) -> str:
     return "See why cards are out of use (gpupool gpu list), or add a node."
 
 
-def _selector_step(cluster: ClusterModel, pod: PodRequest) -> str:
+def _selector_step(nodes: Sequence[NodeInfo], pod: PodRequest) -> str:
     """Empty: each label of the selector is on some node."""
-    nodes = [cluster.at(int(index)).node for index in cluster.all_nodes()]
     for key, value in pod.node_selector:
-        found = {node.labels[key] for node in nodes if key in node.labels}
+        found = _values(nodes, key)
         if value in found:
             continue
         return (
@@ -53,16 +52,14 @@ def _selector_step(cluster: ClusterModel, pod: PodRequest) -> str:
     return ""
 
 
-def _affinity_step(cluster: ClusterModel, pod: PodRequest) -> str:
+def _affinity_step(nodes: Sequence[NodeInfo], pod: PodRequest) -> str:
     """The first requirement of the first term that no node meets. Empty: each is met by some."""
-    nodes = [cluster.at(int(index)).node for index in cluster.all_nodes()]
     needed = (each for term in pod.node_terms or () for each in term.labels)
     for each in needed:
         if any(each.matches(node.labels) for node in nodes):
             continue
-        found = {node.labels[each.key] for node in nodes if each.key in node.labels}
         values = f" [{', '.join(each.values[:_SHOWN])}]" if each.values else ""
-        words = f"{each.key} {each.operator}{values} ({_there_is(found)})"
+        words = f"{each.key} {each.operator}{values} ({_there_is(_values(nodes, each.key))})"
         return f"Change the node affinity {words}, or add a node that meets it."
     return ""
 
@@ -80,6 +77,10 @@ def _near_step(cluster: ClusterModel, pod: PodRequest) -> str:
             words = f"Start a pod with {term.selector.text or '*'} (namespace {', '.join(named)})"
             return f"{words}, or change the pod affinity: no such pod runs."
     return ""
+
+
+def _values(nodes: Sequence[NodeInfo], key: str) -> set[str]:
+    return {node.labels[key] for node in nodes if key in node.labels}
 
 
 def _there_is(values: Collection[str]) -> str:
