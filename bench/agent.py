@@ -4,15 +4,19 @@ python -m bench.agent [CHECKOUT]     another checkout of gpupool, to compare wit
 
 The agent runs as in its DaemonSet: from the wheels, in an environment of what their metadata asks
 for, with its endpoint for metrics and readings. The pods hold shares of its cards through the
-device plugin; their containers are timers of localkube.
+device plugin; their containers are timers of localkube. Beside that it is a plugin of a container
+runtime, played here, which tells it of all pods of the node, and asks it about every start.
 """
 
+import asyncio
 import contextlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +30,12 @@ from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from gpupool.hardware.simdriver import create_node, read_cards
 from gpupool.hardware.simdriver_cards import card_profile
 from kubeclient.client import Kube
+from kubeclient.nri import messages as nri
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES, PODS
 from localkube.cluster import Cluster
 from localkube.kubelet.node_files import DEVICE_PLUGINS, node_disk
+from tests.kubeclient.nri.runtime import listening
 from tools.environments import ROOT, Environment, build_wheels, environment
 
 CARDS, UNITS, CARD_MIB = 8, 15, 16130
@@ -69,10 +75,16 @@ def _measure(where: Environment, cluster: Cluster, driver: Path) -> dict[str, An
     plugins = node_disk(cluster.directory / "pods", _NODE) / DEVICE_PLUGINS
     flags = ["--node", _NODE, "--plugins", str(plugins), "--simulated", str(files.state)]
     flags += ["--metrics-port", "0", "--way", "runtime", "--kubeconfig", str(cluster.kubeconfig)]
-    with _running([str(where.path / "bin" / "gpupool"), "agent", *flags], where) as pid:
+    socket = driver / "nri.sock"
+    flags += ["--nri", str(socket), "--nri-only-checks"]
+    with (
+        _full_node(socket) as starts,
+        _running([str(where.path / "bin" / "gpupool"), "agent", *flags], where) as pid,
+    ):
         _ask(cluster, lambda kube: kube.patch(NODES.path(name=_NODE), _SHARED))
         idle = _after(lambda: _units(cluster) == CARDS * UNITS, "the node's units", pid)
         _ask(cluster, lambda kube: _create(kube, uuids))
+        assert starts.wait(_LIMIT_S), "the runtime was not answered"
         full = _after(lambda: _ready(cluster) == PODS_ON_NODE, "pods that are ready", pid)
         time.sleep(_GIVES_UP_S)
         before, began = cpu_s([pid]), time.monotonic()
@@ -85,6 +97,61 @@ def _measure(where: Environment, cluster: Cluster, driver: Path) -> dict[str, An
         "full": full,
         "cpu_percent": percent,
     }
+
+
+@dataclass(frozen=True)
+class _Synchronize:
+    """SynchronizeRequest, with the fields that the agent skips."""
+
+    pods: tuple[nri.PodSandbox, ...]
+    containers: tuple[nri.Container, ...]
+
+
+@contextlib.contextmanager
+def _full_node(socket: Path) -> Iterator[threading.Event]:
+    """A container runtime with a hundred pods, which asks about the start of each. Set: it has the
+    answers."""
+    answered, loop = threading.Event(), asyncio.new_event_loop()
+
+    async def serve() -> None:
+        async with listening(socket) as connected:
+            runtime = await connected.get()
+            await runtime.accept_registration()
+            configured = nri.ConfigureRequest("", "containerd", "v2.2.9")
+            await runtime.ask("Configure", configured, nri.ConfigureResponse)
+            made = [_made(number) for number in range(PODS_ON_NODE)]
+            there = _Synchronize(*zip(*((m.pod, m.container) for m in made), strict=True))
+            await runtime.ask("Synchronize", there, nri.SynchronizeResponse)
+            for each in made:
+                await runtime.ask("StartContainer", each, nri.Empty)
+            answered.set()
+            await asyncio.Event().wait()  # until it is cancelled
+
+    def run() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            loop.run_until_complete(serving)
+
+    serving = loop.create_task(serve())
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield answered
+    finally:
+        loop.call_soon_threadsafe(serving.cancel)
+        thread.join()
+        loop.close()
+
+
+def _made(number: int) -> nri.ContainerRequest:
+    """With as many variables and mounts as a container of a cluster with some services has."""
+    env = tuple(f"SERVICE_{at}_PORT_8080_TCP_ADDR=10.0.{number}.{at}" for at in range(40))
+    mounts = tuple(
+        nri.Mount(f"/var/run/mounted-{at}", "bind", f"/var/lib/kubelet/pods/{number}/{at}", ("ro",))
+        for at in range(15)
+    )
+    pod = nri.PodSandbox(f"sandbox-{number}", f"pod-{number}", f"uid-{number}", "default")
+    container = nri.Container(f"{number:064x}", pod.id, "main", env=env, mounts=mounts)
+    return nri.ContainerRequest(pod, container)
 
 
 @contextlib.contextmanager

@@ -40,9 +40,7 @@ class Injector:
     def configured(self, runtime: str, version: str) -> None:
         pass
 
-    async def synchronized(
-        self, pods: tuple[nri.PodSandbox, ...], containers: tuple[nri.Container, ...]
-    ) -> None:
+    async def synchronized(self) -> None:
         pass
 
     async def create(

@@ -69,9 +69,7 @@ class Injector:
     def configured(self, runtime: str, version: str) -> None:
         self.named(runtime)
 
-    async def synchronized(
-        self, pods: tuple[nri.PodSandbox, ...], containers: tuple[nri.Container, ...]
-    ) -> None:
+    async def synchronized(self) -> None:
         # Containers that run have what they need: those that missed us do not run.
         self.told(True)
 

@@ -107,9 +107,10 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class SynchronizeRequest:
-    pods: tuple[PodSandbox, ...] = ()
-    containers: tuple[Container, ...] = ()
-    more: bool = False  # further requests follow with the rest
+    """Its pods and containers are not read: on a full node they are hundreds of kilobytes, and many
+    times that as objects, whose memory Python keeps."""
+
+    more: bool = field(default=False, metadata=number(3))  # further requests follow with the rest
 
 
 @dataclass(frozen=True, slots=True)

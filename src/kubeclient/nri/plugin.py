@@ -40,7 +40,7 @@ from kubeclient.nri.messages import (
     SynchronizeRequest,
     SynchronizeResponse,
 )
-from kubeclient.wire import BadMessage, decode, encode, has_more_fields
+from kubeclient.wire import BadMessage, decode, encode
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +50,6 @@ _RUNTIME = "nri.pkg.api.v1alpha1.Runtime"
 _PLUGIN = "nri.pkg.api.v1alpha1.Plugin"
 _READ_BYTES = 64 * 1024
 _MAX_WAITING = 64  # requests that were read and not answered; the runtime sends one at a time
-_MAX_SYNCHRONIZED = 64 * 1024  # pods and containers of one node
-_MAX_SYNCHRONIZED_BYTES = 64 * 1024 * 1024
 _REGISTRATION_S = 5.0
 # The codes of gRPC.
 _INVALID, _UNIMPLEMENTED, _REFUSED, _INTERNAL = 3, 12, 9, 13
@@ -74,10 +72,8 @@ class Plugin(Protocol):
 
     def configured(self, runtime: str, version: str) -> None: ...
 
-    async def synchronized(
-        self, pods: tuple[PodSandbox, ...], containers: tuple[Container, ...]
-    ) -> None:
-        """What the runtime has when the plugin connects. From then on it is asked."""
+    async def synchronized(self) -> None:
+        """From now on it is asked. What the runtime had before is not told."""
 
     async def create(self, pod: PodSandbox, container: Container) -> ContainerAdjustment | None:
         """Before the container is made."""
@@ -122,9 +118,6 @@ class _Connection:
         self._plugin = plugin
         self._requests: asyncio.Queue[Message] = asyncio.Queue(_MAX_WAITING)
         self._registered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        self._pods: list[PodSandbox] = []  # of a Synchronize that came in parts
-        self._containers: list[Container] = []
-        self._synchronized_bytes = 0
 
     async def run(self, name: Name) -> None:
         try:
@@ -221,20 +214,9 @@ class _Connection:
         return ConfigureResponse(sum(1 << (event - 1) for event in set(self._plugin.events)))
 
     async def _synchronize(self, payload: bytes) -> SynchronizeResponse:
-        self._synchronized_bytes += len(payload)
-        if self._synchronized_bytes > _MAX_SYNCHRONIZED_BYTES:
-            raise Refused(f"pods and containers of more than {_MAX_SYNCHRONIZED_BYTES >> 20} MiB")
-        known = len(self._pods) + len(self._containers)
-        # Counted before they are read: each may be two bytes of the message, and hundreds here.
-        if has_more_fields(payload, _MAX_SYNCHRONIZED - known):
-            raise Refused(f"more than {_MAX_SYNCHRONIZED} pods and containers")
         request = decode(SynchronizeRequest, payload)
-        self._pods += request.pods
-        self._containers += request.containers
         if not request.more:
-            pods, containers = tuple(self._pods), tuple(self._containers)
-            self._pods, self._containers, self._synchronized_bytes = [], [], 0
-            await self._plugin.synchronized(pods, containers)
+            await self._plugin.synchronized()
         return SynchronizeResponse(request.more)
 
     async def _create(self, payload: bytes) -> CreateContainerResponse:
