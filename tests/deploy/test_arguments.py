@@ -14,7 +14,7 @@ from tests.deploy.test_chart import MODES, rendered
 pytestmark = pytest.mark.clients
 
 _FLAGS = (
-    "scheduler.keepsRoom=true,scheduler.policy=best-fit,monitoring.enabled=true",
+    "scheduler.keepsRoom=false,scheduler.policy=best-fit,monitoring.enabled=true",
     "history.enabled=true",
 )
 

@@ -71,6 +71,8 @@ class World:
             for name, (pods, since) in self.queue.items()
             if since <= self.now - PATIENCE
         ]
+        for over in self.kept.lapsed(self.now):
+            self.kept.drop(over.waiting.key)
         self.kept.consider(due, POLICY, self._ends, self.now)
         self.kept.move_late(POLICY, self._ends, self.now)
 

@@ -1,6 +1,7 @@
 """`gpupool replay --timed`: waiting jobs, with and without room that is kept for them."""
 
 import json
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +39,17 @@ def test_a_large_pod_does_not_wait_for_the_end_of_a_stream_of_small_ones() -> No
     trace = trace_of([*stream(40_000), job("large", 4, 1000, 500)])
     assert waits(trace, reserves=False)["large"] > 38_000
     assert waits(trace, reserves=True)["large"] < 2_000
+
+
+def test_room_beside_a_pod_that_stays_is_not_kept_for_ever() -> None:
+    """One card of four is held for a week. The others wait for a pod of four cards by turns."""
+    week_s = 7 * 86_400
+    jobs = [job("stays", 1, 0, week_s), job("large", 4, 10, 100)]
+    jobs += [job(f"small-{at}", 1, 20 + 600 * at, 1_200) for at in range(1_000)]
+    found = waits(trace_of(jobs), reserves=True)
+    assert found["large"] < week_s + 3_600
+    waited = [found[f"small-{at}"] for at in range(500)]  # they come in the first three days
+    assert statistics.median(waited) < 4 * 3_600
 
 
 def test_a_gang_starts_whole_under_the_same_stream() -> None:

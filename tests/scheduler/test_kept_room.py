@@ -3,6 +3,7 @@
 import pytest
 
 from gpupool.contract.names import LABEL_KEEP_ROOM, LABEL_POD_GROUP, LABEL_POD_GROUP_MIN
+from gpupool.engine.idle_room import IDLE_S
 from tests.scheduler.model_api import UNITS, Fate
 from tests.scheduler.stepped import Stepped
 
@@ -47,6 +48,27 @@ async def test_what_is_freed_is_kept_for_the_pod_that_has_waited() -> None:
     assert node_of(world, "large")
     assert len(world.state.kept_room) == 0
     assert not world.state.cluster.reserved
+
+
+async def test_room_that_is_idle_for_hours_is_free_for_all_again() -> None:
+    """A notebook beside it may run for weeks."""
+    world = a_world()
+    await fill(world, "notebook", "x")
+    world.api.add_pod("large", UNITS)
+    await world.settle()
+    await wait(world)
+    await world.end("x")
+    world.api.add_pod("small", HALF)
+    await wait(world)  # the scheduler looks, every few seconds
+    await wait(world, IDLE_S - LONG_S)
+    assert not node_of(world, "small")
+    await wait(world, 2 * LONG_S)
+    assert node_of(world, "small")
+    assert "Reserved" not in world.said("large")
+    assert not world.state.cluster.reserved
+    # After as long as it was idle it has its turn again.
+    await wait(world, IDLE_S + 2 * LONG_S)
+    assert "Reserved" in world.said("large")
 
 
 async def test_before_that_small_pods_slip_in() -> None:

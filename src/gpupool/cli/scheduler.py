@@ -68,7 +68,7 @@ def candidacy(
 @click.option(
     "--reservations",
     type=click.Choice(["on", "off"]),
-    default="off",
+    default="on",
     show_default=True,
     help="Keep freed room for pods with GPUs that have waited for long.",
 )

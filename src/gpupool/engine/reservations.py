@@ -4,12 +4,14 @@
     gone         a pod has ended: what it held is kept from now on
     settle       what became free elsewhere is kept instead of what has to be waited for
     backfill     a pod that will have left by then uses the room in the meantime
+    lapsed       its room was idle for too long (`idle_room.py`)
     drop         its pods are placed or gone
 
 Why every pod that can fit on an empty cluster is placed in finite time, if pods of its priority
 end: every second reservation goes to the one that has waited longest. The pods that a reservation
 waits for are fixed; others may only join them until the time at which it was expected when it was
-made. It moves a few times at most, and apart from that only to room that is free already.
+made. It moves a few times at most, and apart from that only to room that is free already. It may be
+idle for twice as long each time.
 
 Why reservations never wait for one another: a reservation is made for all pods of a gang at once,
 from room that is not kept for another, and from pods that end by themselves.
@@ -22,6 +24,7 @@ from gpupool.engine.cluster import ClusterModel, reserved_uid
 from gpupool.engine.decide import Placement, decide_on
 from gpupool.engine.future_room import FutureRoom, Place, Seat, depends_on_others, seats_on
 from gpupool.engine.gang import size_of
+from gpupool.engine.idle_room import IdleRoom, is_idle
 from gpupool.engine.patience import LEAST_PATIENCE_S
 from gpupool.engine.policies.policy import Policy
 from gpupool.engine.reservation import Reservation, Waiting
@@ -54,6 +57,7 @@ class Reservations:
         self._look_again_s = 0.0
         self._looking, self._moving = RoomSearch(), RoomSearch()
         self._blocked: Hashable = None  # that there is no room for it is known already
+        self._idle = IdleRoom()
 
     @property
     def is_looking(self) -> bool:
@@ -96,6 +100,7 @@ class Reservations:
         calling this again.
         """
         made: list[Reservation] = []
+        due = [each for each in due if not self._idle.pauses(each.key, now_s)]
         for waiting, by_age in self._in_turn(due) if self.may_consider(now_s) else ():
             if self._made and self._seats() + len(waiting.pods) > self.most():
                 break
@@ -250,10 +255,22 @@ class Reservations:
         if kept is None:
             return False
         self._look_again_s = 0.0
+        self._idle.dropped(key)
         for seat in kept.seats:
             self._cluster.unreserve(seat.pod.uid)
         self._seat_of = {u: seat for u, seat in self._seat_of.items() if seat[0] != key}
         return True
+
+    def lapsed(self, now_s: float) -> list[Reservation]:
+        """Those that have to be dropped now, and get no room for a while."""
+        return [
+            kept
+            for key, kept in self._made.items()
+            if self._idle.is_over(key, self._is_idle(kept), now_s)
+        ]
+
+    def _is_idle(self, kept: Reservation) -> bool:
+        return any(is_idle(self._cluster, seat) for seat in kept.seats)
 
     def still_holds(self, key: Hashable, policy: Policy) -> bool:
         """Whether its pods will fit there when those have ended that it waits for."""
@@ -301,21 +318,8 @@ class Reservations:
             kept
             for kept in self._made.values()
             if (end_s <= kept.expected_s or kept.waiting.priority < priority)
-            and any(self._has_room(seat) for seat in kept.seats)
+            and self._is_idle(kept)
         ]
-
-    def _has_room(self, seat: Seat) -> bool:
-        held = self._cluster.held(reserved_uid(seat.pod.uid))
-        if held is None or not held.cards:
-            return True
-        state = self._cluster.state(held.node)
-        rows = state.card_rows if state is not None else {}
-        # The reservation itself is one of the pods of a card.
-        return any(
-            state is not None and state.cards[rows[hold.uuid]].wholes <= hold.whole
-            for hold in held.cards
-            if hold.uuid in rows
-        )
 
     def backfilled(self, uid: str, policy: Policy) -> None:
         """A pod is held from now on. A reservation whose room it uses waits for it as well."""

@@ -66,6 +66,14 @@ class _Queue:
         at = self._numbers.pop(members)
         self.kept[at] = self._take(at)
 
+    def give_back(self, members: tuple[int, ...]) -> None:
+        """No room is kept for it any more: to its place in the order of arrival."""
+        at = next(at for at, job in self.kept.items() if job.members == members)
+        self.add(at, self.kept.pop(at))
+        shape = self._others[at].shape
+        self._others = OrderedDict(sorted(self._others.items()))
+        self._by_shape[shape] = OrderedDict(sorted(self._by_shape[shape].items()))
+
     def _take(self, at: int) -> TimedJob:
         job = self._others.pop(at)
         same = self._by_shape[job.shape]
@@ -156,6 +164,8 @@ class _Clock:
 
     def look(self, now: int) -> None:
         if len(self.queue):
+            for key in self.stage.lapse(now):
+                self.queue.give_back(key)
             for key in self.stage.reserve(self.queue.others(), now):
                 self.queue.keep(key)
                 self.record.reservations += 1

@@ -193,6 +193,14 @@ class TimedStage:
             self.run_times.ended(kind, now - began)
         self.allocated_milli -= job.gpu_milli
 
+    def lapse(self, now: int) -> list[tuple[int, ...]]:
+        """Members of the jobs for which no room is kept any more: it was idle for too long."""
+        over = self.reservations.lapsed(now)
+        for kept in over:
+            self._freed |= kept.nodes()
+            self.reservations.drop(kept.waiting.key)
+        return [cast(tuple[int, ...], kept.waiting.key) for kept in over]
+
     def reserve(self, waiting: Iterable[TimedJob], now: int) -> list[tuple[int, ...]]:
         """Members of the jobs for which room is kept from now on. `waiting`: first come first."""
         if not self.reserves:

@@ -40,7 +40,7 @@ class Elected:
         candidacy: Candidacy,
         work: Work = Scheduler.run,
         *,
-        keeps_room: bool = False,
+        keeps_room: bool = True,
     ) -> None:
         """`work` runs the scheduler; the extender runs more beside it."""
         self._kube = kube

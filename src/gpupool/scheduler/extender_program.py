@@ -51,7 +51,9 @@ class _Service:
     def __init__(self, kube: Kube, settings: ExtenderSettings) -> None:
         self._kube = kube
         self._most_nodes = settings.most_nodes
-        self._elected = Elected(kube, settings.policy, settings.candidacy, self._work)
+        self._elected = Elected(
+            kube, settings.policy, settings.candidacy, self._work, keeps_room=False
+        )
         self._extender: Extender | None = None
 
     async def run(self) -> None:

@@ -191,8 +191,9 @@ class KeptRoom:
             return [], False
         freed = False
         if not goes_on:
-            broken = [kept for kept in self._reservations.all() if self._is_broken(kept, policy)]
-            dropped = [self.drop(kept.waiting.pods[0].uid) for kept in broken]
+            over = [kept for kept in self._reservations.all() if self._is_broken(kept, policy)]
+            over += self._reservations.lapsed(now_s)
+            dropped = [self.drop(kept.waiting.pods[0].uid) for kept in over]
             freed = any(dropped)
             self._due_now = [] if self._reservations.is_full() else self._due(jobs())
         found: list[Reservation] = []

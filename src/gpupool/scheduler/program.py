@@ -22,7 +22,7 @@ class ProgramSettings:
     health: Address | None = None  # None: not served
     # Where scrapers of the cluster ask for metrics, over HTTPS. None: nowhere.
     scrapers: Address | None = None
-    keeps_room: bool = False  # for pods that have waited for long
+    keeps_room: bool = True  # for pods that have waited for long
 
 
 async def run_scheduler(

@@ -51,7 +51,7 @@ class SchedulerSettings:
     clock: Callable[[], float] = seconds_since_boot
     # Asked before every write: false from the moment on in which another may be the leader.
     may_act: Callable[[], bool] = lambda: True
-    keeps_room: bool = False  # for pods that have waited for long
+    keeps_room: bool = True  # for pods that have waited for long
 
 
 class Scheduler:

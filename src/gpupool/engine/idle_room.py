@@ -1,0 +1,59 @@
+"""IdleRoom: for how long cards may be kept idle for a pod that waits (`reservations.py`).
+
+A pod of eight cards beside a notebook that runs for weeks would otherwise keep seven cards idle for
+weeks. So after some hours without use the room is free for all again, for as long as it was idle.
+Then it may be kept once more, twice as long as the last time: longer than any pod runs one day, so
+that the pod gets its turn nevertheless.
+"""
+
+from collections.abc import Hashable
+
+from gpupool.engine.cluster import ClusterModel, reserved_uid
+from gpupool.engine.future_room import Seat
+
+IDLE_S = 4 * 3600.0
+_MOST_DOUBLED = 16  # 30 years
+_MOST_KNOWN = 4096
+
+
+class IdleRoom:
+    def __init__(self) -> None:
+        self._since_s: dict[Hashable, float] = {}  # of those whose room is idle now
+        self._pauses: dict[Hashable, tuple[int, float]] = {}  # how many, and the end of the last
+
+    def is_over(self, key: Hashable, is_idle: bool, now_s: float) -> bool:
+        """Whether its room was idle for too long. If so, it pauses from now on."""
+        if not is_idle:
+            self._since_s.pop(key, None)
+            return False
+        since_s = self._since_s.setdefault(key, now_s)
+        times, _ = self._pauses.get(key, (0, 0.0))
+        if now_s - since_s < IDLE_S * 2 ** min(times, _MOST_DOUBLED):
+            return False
+        if len(self._pauses) >= _MOST_KNOWN:
+            del self._pauses[next(iter(self._pauses))]
+        self._pauses.pop(key, None)
+        self._pauses[key] = (times + 1, now_s + (now_s - since_s))
+        return True
+
+    def pauses(self, key: Hashable, now_s: float) -> bool:
+        return key in self._pauses and now_s < self._pauses[key][1]
+
+    def dropped(self, key: Hashable) -> None:
+        """No room is kept for it now."""
+        self._since_s.pop(key, None)
+
+
+def is_idle(cluster: ClusterModel, seat: Seat) -> bool:
+    """Whether something is free of what is kept there."""
+    held = cluster.held(reserved_uid(seat.pod.uid))
+    if held is None or not held.cards:
+        return True
+    state = cluster.state(held.node)
+    rows = state.card_rows if state is not None else {}
+    # The reservation itself is one of the pods of a card.
+    return any(
+        state is not None and state.cards[rows[hold.uuid]].wholes <= hold.whole
+        for hold in held.cards
+        if hold.uuid in rows
+    )
