@@ -9,14 +9,15 @@
 #include <stdint.h>
 
 /* Raise it with every change of a structure or of a function, here and in kernel.py. */
-#define LAYOUT 8
+#define LAYOUT 9
 
 #define EXPORTED __attribute__((visibility("default")))
 #define NEVER INT64_MAX     /* the cost of a node that cannot take the pod */
 #define WHOLE 1000          /* a card, in thousandths of it */
 #define MOST_ROWS 64        /* cards of a node; kernel.py leaves larger nodes to NumPy */
 #define MOST_UNTOUCHED 16   /* MOST_CARDS of scarcity.py */
-#define USES (1 + 64 * (MOST_UNTOUCHED + 1) * 2) /* entries of a table of prices */
+#define CLASSES 64          /* of machines, MOST_MACHINES of scarcity.py */
+#define USES_OF_CLASS ((MOST_UNTOUCHED + 1) * 2) /* entries of a table of prices; the first is 0 */
 #define BULKS ((int64_t)1 << 22)
 #define STEPS 100           /* of the costs of fgd */
 #define KEPT 256            /* typical pods whose sizes are kept */
@@ -82,6 +83,7 @@ struct shape {
     int64_t *costs;
     int32_t *uses;
     int64_t *bounds; /* of every block of nodes: no cost with its price in it is less */
+    uint64_t classes; /* of the nodes that had a cost since all were judged, as bits */
     const int64_t *prices; /* those that the bounds were made with; NULL: none. The first is 0 */
     const struct residue *residue; /* its policy; NULL: fgd */
     const struct typical *typical;
@@ -107,6 +109,9 @@ struct scratch {
 };
 
 void clear_sizes(struct sizes *);
+
+void set_cost(struct shape *, int64_t node, int64_t cost, int32_t use);
+void set_never(struct shape *, int64_t node);
 
 /* The cost of the pod on a node that it fits on. */
 int64_t fgd_cost(const struct columns *, const struct shape *, int64_t node, struct sizes *);

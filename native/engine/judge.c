@@ -6,6 +6,7 @@
 #define WITH_CARDS ((int64_t)1 << 55)
 #define MOST_PODS ((int64_t)1 << 20)
 #define PERCENT 100
+#define AT_ONCE 32 /* nodes that are fetched before the first of them is judged */
 
 EXPORTED int64_t gpupool_engine_layout(void) {
     return LAYOUT;
@@ -78,84 +79,65 @@ static int32_t use_of(const struct columns *c, const struct shape *s, int64_t no
     return use + (!s->memory || c->largest_part[node] < s->memory);
 }
 
-/* Where the cost is NEVER, the use is 0, and its price too. */
-static int64_t total_of(const struct shape *s, int64_t node) {
-    return s->prices ? s->costs[node] + s->prices[s->uses[node]] : s->costs[node];
+static void judge_node(const struct columns *c, struct shape *s, int64_t node,
+                       struct scratch *scratch) {
+    if (fits(c, s, node))
+        set_cost(s, node, cost_of(c, s, node, scratch), use_of(c, s, node));
+    else if (s->bounds[node / BLOCK] != NEVER) /* else no node of its block has a cost */
+        set_never(s, node);
 }
 
-/* In two rows of sums, so that the processor need not wait for one after the other. */
-static int64_t least_of_block(const struct shape *s, int64_t block) {
-    const int64_t *costs = s->costs + block * BLOCK, *prices = s->prices;
-    const int32_t *uses = s->uses + block * BLOCK;
-    int64_t even = NEVER, odd = NEVER;
-    for (int64_t node = 0; node < BLOCK; node += 2) {
-        int64_t one = costs[node] + (prices ? prices[uses[node]] : 0);
-        int64_t other = costs[node + 1] + (prices ? prices[uses[node + 1]] : 0);
-        even = one < even ? one : even;
-        odd = other < odd ? other : odd;
-    }
-    return even < odd ? even : odd;
+static void clear_scratch(const struct shape *s, struct scratch *scratch) {
+    scratch->memo.is_set = 0;
+    if (!s->residue)
+        clear_sizes(&scratch->sizes);
 }
 
-static void set_cost(const struct shape *s, int64_t node, int64_t cost, int32_t use) {
-    int64_t block = node / BLOCK, before = total_of(s, node);
-    s->costs[node] = cost;
-    s->uses[node] = use;
-    int64_t total = total_of(s, node);
-    if (total < s->bounds[block])
-        s->bounds[block] = total;
-    else if (before <= s->bounds[block])
-        s->bounds[block] = least_of_block(s, block);
+/* Lets the processor load what `fits` reads: one after the other, each would be waited for. */
+static void fetch(const struct columns *c, const struct shape *s, int64_t node) {
+    __builtin_prefetch(s->allowed + node);
+    __builtin_prefetch(c->whole_free + node);
+    __builtin_prefetch(c->largest_free + node);
+    __builtin_prefetch(c->free + c->size + node);
+    __builtin_prefetch(c->free + 2 * c->size + node);
+    __builtin_prefetch(c->card_free + card_at(c, node, 0));
+    __builtin_prefetch(s->bounds + node / BLOCK);
 }
 
 /* Judges the nodes that a part of the change log lists; a node may be in it several times. */
-EXPORTED void gpupool_engine_judge(struct columns *c, const struct shape *s, const int64_t *nodes,
+EXPORTED void gpupool_engine_judge(struct columns *c, struct shape *s, const int64_t *nodes,
                                    int64_t count) {
-    int64_t round = ++c->round;
+    int64_t round = ++c->round, fetched[AT_ONCE];
     struct scratch scratch;
-    scratch.memo.is_set = 0;
-    if (!s->residue)
-        clear_sizes(&scratch.sizes);
-    for (int64_t each = 0; each < count; each++) {
-        int64_t node = nodes[each];
-        if (c->seen[node] == round)
-            continue;
-        c->seen[node] = round;
-        int does = fits(c, s, node);
-        if (does)
-            set_cost(s, node, cost_of(c, s, node, &scratch), use_of(c, s, node));
-        else
-            set_cost(s, node, NEVER, 0);
+    clear_scratch(s, &scratch);
+    for (int64_t each = 0; each < count;) {
+        int64_t found = 0;
+        for (; each < count && found < AT_ONCE; each++) {
+            int64_t node = nodes[each];
+            if (c->seen[node] == round)
+                continue;
+            c->seen[node] = round;
+            fetch(c, s, node);
+            fetched[found++] = node;
+        }
+        for (int64_t at = 0; at < found; at++)
+            judge_node(c, s, fetched[at], &scratch);
     }
 }
 
-/* Makes the bounds anew, unless the prices are those of before. Both tables are alive here. */
-static void set_prices(const struct columns *c, struct shape *s, const int64_t *prices) {
-    const int64_t *before = s->prices;
-    s->prices = prices;
-    if (before && prices && !memcmp(before, prices, USES * sizeof *prices))
-        return;
-    for (int64_t block = 0; block < c->size / BLOCK; block++)
-        if (s->bounds[block] != NEVER)
-            s->bounds[block] = least_of_block(s, block);
-}
-
-/* The first node with the least cost and price; -1: no node fits. `prices` may be NULL. */
-EXPORTED int64_t gpupool_engine_least(const struct columns *c, struct shape *s,
-                                      const int64_t *prices) {
-    int64_t best = -1, least = NEVER;
-    if (prices != s->prices)
-        set_prices(c, s, prices);
+/* Judges all nodes. */
+EXPORTED void gpupool_engine_judge_all(const struct columns *c, struct shape *s) {
+    struct scratch scratch;
+    clear_scratch(s, &scratch);
+    s->classes = 0;
     for (int64_t block = 0; block < c->size / BLOCK; block++) {
-        if (s->bounds[block] >= least) /* a later node with the same total does not win */
-            continue;
+        int64_t had = s->bounds[block] != NEVER;
+        s->bounds[block] = NEVER;
         for (int64_t node = block * BLOCK; node < (block + 1) * BLOCK; node++) {
-            int64_t total = total_of(s, node);
-            if (total < least) {
-                least = total;
-                best = node;
-            }
+            if (fits(c, s, node))
+                set_cost(s, node, cost_of(c, s, node, &scratch), use_of(c, s, node));
+            else if (had)
+                set_never(s, node);
         }
     }
-    return best;
 }

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # columns and policies import this module
     from gpupool.engine.policies.policy import Ask, Ints
 
 Reals: TypeAlias = NDArray[np.float64]
-LAYOUT = 8  # as in native/engine/engine.h
+LAYOUT = 9  # as in native/engine/engine.h
 MOST_ROWS = 64  # cards of a node
 BLOCK = 16  # nodes; the columns' size is a multiple of it
 _MOST = 2**62  # as `columns.MOST`; larger amounts fit nowhere, whatever their number
@@ -38,6 +38,7 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "layout": [],
     "size_of": [_NUMBER],
     "judge": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER],
+    "judge_all": [_ADDRESS, _ADDRESS],
     "least": [_ADDRESS, _ADDRESS, _ADDRESS],
     "free": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _ADDRESS],
     "to_spare": [_NUMBER, _NUMBER, *[_ADDRESS] * 6],
@@ -62,7 +63,8 @@ class Library:
             function = found[name] = loaded[f"gpupool_engine_{name}"]
             function.argtypes, function.restype = arguments, _NUMBER
         self.layout, self.size_of = found["layout"], found["size_of"]
-        self.judge, self.least, self.free = found["judge"], found["least"], found["free"]
+        self.judge, self.judge_all = found["judge"], found["judge_all"]
+        self.least, self.free = found["least"], found["free"]
         self.to_spare, self.best_cut = found["to_spare"], found["best_cut"]
         self.worth, self.table, self.fgd = found["worth"], found["table"], found["fgd"]
 
@@ -94,8 +96,6 @@ class ColumnsView(ctypes.Structure):
             rows=len(columns.card_free),
             **{name: each.ctypes.data for name, each in arrays.items()},
         )
-        self.everyone = np.arange(columns.size, dtype=np.int64)
-        self.all_nodes = self.everyone.ctypes.data
         self.address = ctypes.addressof(self)
         self._kept = arrays
 
@@ -163,8 +163,9 @@ class ShapeView(ctypes.Structure):
         *[("shares", _ADDRESS), ("share_count", _NUMBER)],
         *[(name, _NUMBER) for name in ("whole", "cards", "memory", "compute")],
         *[(name, _NUMBER) for name in ("cpu_milli", "memory_bytes")],
-        *[(name, _ADDRESS) for name in ("allowed", "costs", "uses", "bounds", "prices")],
-        *[("residue", _ADDRESS), ("typical", _ADDRESS)],
+        *[(name, _ADDRESS) for name in ("allowed", "costs", "uses", "bounds")],
+        ("classes", _NUMBER),
+        *[(name, _ADDRESS) for name in ("prices", "residue", "typical")],
     ]
 
     def __init__(

@@ -133,9 +133,10 @@ def _judge_compiled(cluster: ClusterModel, verdict: ShapeVerdict, since: int | N
     if view is None or verdict.view is None or LIBRARY is None:
         return False
     address, count = cluster.changes.address_since(since) if since is not None else (0, 0)
-    if not address or count > view.size:
-        address, count = view.all_nodes, view.size
-    LIBRARY.judge(view.address, verdict.view.address, address, count)
+    if address and count <= view.size:
+        LIBRARY.judge(view.address, verdict.view.address, address, count)
+    else:
+        LIBRARY.judge_all(view.address, verdict.view.address)
     return True
 
 
