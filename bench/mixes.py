@@ -39,7 +39,7 @@ _LOAD = 1.0  # under churn
 _MOST_ARRIVALS = 60_000  # under churn; by then the cluster is full
 _SLICE = 500
 _SYNTHETIC_NODES = 1_213
-_AS_THE_SCHEDULER = (50_000, 20, 100)  # thresholds of the garbage collector: `cli/programs.py`
+AS_THE_SCHEDULER = (50_000, 20, 100)  # thresholds of the garbage collector: `cli/programs.py`
 
 
 def measure_mixes(
@@ -49,7 +49,7 @@ def measure_mixes(
     found = openb_traces()
     traces = found or [synthetic_trace(_SYNTHETIC_NODES)]
     before = gc.get_threshold()
-    gc.set_threshold(*_AS_THE_SCHEDULER)
+    gc.set_threshold(*AS_THE_SCHEDULER)
     try:
         rows = [
             {"trace": trace.name, "nodes": nodes, "method": method}
