@@ -136,3 +136,18 @@ int64_t residue_cost(const struct columns *c, const struct shape *s, int64_t nod
     cost += (int64_t)floor(rises * HALF);
     return floor_div(cost, FINE) * BULKS + c->bulk[node];
 }
+
+/* As `_least_lost` of residue.py, for a share of one card: the first card that loses the least. */
+EXPORTED int64_t gpupool_engine_best_card(const struct columns *c, const struct residue *r,
+                                          int64_t node, int64_t memory) {
+    int64_t best = -1, least = NEVER;
+    for (int64_t card = 0; card < c->rows; card++) {
+        int64_t place = place_of(c, r, card, node, 0);
+        int64_t lost = at(r->worth, r->length, place) - at(r->worth, r->length, place - memory);
+        if (lost < least) {
+            least = lost;
+            best = card;
+        }
+    }
+    return best;
+}

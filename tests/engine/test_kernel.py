@@ -30,7 +30,7 @@ from gpupool.replay.arrivals import Arrivals, churn
 from gpupool.replay.run import Decision, replay
 from gpupool.replay.synthetic import synthetic_trace
 from gpupool.replay.trace import Trace
-from tests.engine.building import cluster_of, gpu_node, shared
+from tests.engine.building import cards, cluster_of, gpu_node, shared
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="no native parts: `make native`")
 
@@ -119,6 +119,38 @@ def test_cuts_are_the_same_to_the_last_bit(
     compiled = cuts_by(LIBRARY, cuts, values, steps, 1e-9)
     assert compiled[0].tolist() == worth.tolist()
     assert compiled[1] == taken
+
+
+@given(
+    sizes=st.lists(st.sampled_from([8_192, 16_384, 40_960]), min_size=1, max_size=3),
+    shares=st.lists(st.integers(1, 16), min_size=32, max_size=60),
+    larger=st.booleans(),
+)
+@settings(deadline=None)
+def test_the_best_card_for_a_share_is_the_same(
+    sizes: list[int], shares: list[int], larger: bool
+) -> None:
+    chosen = []
+    for compiled in (True, False):
+        cluster, packing = ClusterModel(compiled), Packing("residue")
+        for at, mib in enumerate(sizes):
+            cluster.set_node(gpu_node(f"n{at}", inventory=cards(f"n{at}", 5, mib)))
+        for at, units in enumerate(shares):
+            pod = shared(f"u{at}", units)
+            packing.count(cluster, pod)
+            found = decide(cluster, pod, packing.policy)
+            if isinstance(found, Placement):
+                cluster.hold(pod, found.node, found.allocation)
+            chosen.append((compiled, found if isinstance(found, Placement) else None))
+        if larger:  # than any card that the mix knows
+            node = gpu_node("z", inventory=cards("z", 3, 163_840))
+            cluster.set_node(node)
+            found = decide(cluster, shared("last", 2, node_name="z"), packing.policy)
+            chosen.append((compiled, found if isinstance(found, Placement) else None))
+    of_kernel, of_python = (
+        [each for is_, each in chosen if is_ is which] for which in (True, False)
+    )
+    assert of_kernel == of_python
 
 
 def test_the_structures_are_as_large_as_those_of_the_library(library: Library) -> None:

@@ -187,7 +187,8 @@ class ClusterModel:
             if known and place == node and known.pod == pod and known.allocation == allocation:
                 return
             self.release(pod.uid)
-        self._take(Held(pod, node, allocation, _cards(pod, allocation)))
+        kind = self.kind_of(pod) if pod.gpus else None
+        self._take(Held(pod, node, allocation, _cards(pod, allocation), False, kind))
 
     def reserve(
         self, pod: PodRequest, node: str, allocation: Allocation, leaving: Collection[str] = ()
@@ -240,8 +241,8 @@ class ClusterModel:
             return
         state.take(held, self.columns)
         self._index.count(pod, state.index, 1)
-        if pod.gpus and not held.reserved:
-            self.running.add(self.kind_of(pod))
+        if held.kind is not None:
+            self.running.add(held.kind)
             self.placed.append(pod.uid)
         if pod.same_card or pod.different_card:
             for group in _card_groups(pod):
@@ -251,11 +252,12 @@ class ClusterModel:
     def _give_back(self, uid: str) -> Held:
         state = self._nodes[self._place[uid]]
         held = state.give_back(uid, self.columns)
-        self._index.count(held.pod, state.index, -1)
-        if held.pod.gpus and not held.reserved:
-            self.running.remove(kind_of(held.pod))
-        if held.pod.same_card or held.pod.different_card:
-            for group in _card_groups(held.pod):
+        pod = held.pod
+        self._index.count(pod, state.index, -1)
+        if held.kind is not None:
+            self.running.remove(held.kind)
+        if pod.same_card or pod.different_card:
+            for group in _card_groups(pod):
                 del self.groups[group][uid]
                 if not self.groups[group]:
                     del self.groups[group]
@@ -276,7 +278,7 @@ class ClusterModel:
         """The last one is kept: a pod is counted, and held right after it was decided about."""
         known, kind = self._kind
         if known is not pod or kind is None:
-            kind = kind_of(pod)
+            kind = self.running.known(kind_of(pod))
             self._kind = (pod, kind)
         return kind
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # columns and policies import this module
     from gpupool.engine.policies.policy import Ask, Ints
 
 Reals: TypeAlias = NDArray[np.float64]
-LAYOUT = 9  # as in native/engine/engine.h
+LAYOUT = 10  # as in native/engine/engine.h
 MOST_ROWS = 64  # cards of a node
 BLOCK = 16  # nodes; the columns' size is a multiple of it
 _MOST = 2**62  # as `columns.MOST`; larger amounts fit nowhere, whatever their number
@@ -40,6 +40,7 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "judge": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER],
     "judge_all": [_ADDRESS, _ADDRESS],
     "least": [_ADDRESS, _ADDRESS, _ADDRESS],
+    "best_card": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER],
     "free": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _ADDRESS],
     "to_spare": [_NUMBER, _NUMBER, *[_ADDRESS] * 6],
     "worth": [_ADDRESS, _ADDRESS, _NUMBER, _ADDRESS, _NUMBER, _ADDRESS],
@@ -65,7 +66,8 @@ class Library:
         self.layout, self.size_of = found["layout"], found["size_of"]
         self.judge, self.judge_all = found["judge"], found["judge_all"]
         self.least, self.free = found["least"], found["free"]
-        self.to_spare, self.best_cut = found["to_spare"], found["best_cut"]
+        self.best_card, self.best_cut = found["best_card"], found["best_cut"]
+        self.to_spare = found["to_spare"]
         self.worth, self.table, self.fgd = found["worth"], found["table"], found["fgd"]
 
 

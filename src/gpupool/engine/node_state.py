@@ -22,6 +22,7 @@ from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import AttachedVolume, PodRequest
 from gpupool.engine.card_holds import CardHold, with_unread
 from gpupool.engine.columns import MEMORY, MOST, UNKNOWN, Columns
+from gpupool.engine.kinds import Kind
 from gpupool.engine.policies.policy import bulk_of
 from kubeclient.placement import HostPort
 
@@ -38,6 +39,7 @@ class Held(NamedTuple):
     # Room that is kept for a pod that is not there yet. It counts like a pod, but nobody can evict
     # it, and it may overlap with pods that are about to leave.
     reserved: bool = False
+    kind: Kind | None = None  # None: the pod has no GPUs, or is not there yet
 
 
 class CardState:
@@ -100,7 +102,8 @@ class CardState:
         """What is free if this is held, in units and percent. `closers`: pods that close it."""
         if closers or not self.usable:
             return 0, 0
-        return max(0, self._most - units), max(0, WHOLE_CARD_PERCENT - percent)
+        free, compute = self._most - units, WHOLE_CARD_PERCENT - percent
+        return free if free > 0 else 0, compute if compute > 0 else 0
 
     def is_all(self, free: int, compute: int) -> bool:
         return free == self.total and compute == WHOLE_CARD_PERCENT
@@ -171,15 +174,18 @@ class NodeState:
 
     def give_back(self, uid: str, columns: Columns) -> Held:
         held = self.pods.pop(uid)
-        for port in held.pod.host_ports:
-            # A list, not a set: two pods may hold the same port, and each release removes one of
-            # them.
-            self.ports.remove(port)
-        for volume in held.pod.attached:
-            self.volumes[volume] -= 1
-            # A count of zero must not stay: the keys are the volumes that are attached.
-            if not self.volumes[volume]:
-                del self.volumes[volume]
+        pod = held.pod
+        if pod.host_ports:
+            for port in pod.host_ports:
+                # A list, not a set: two pods may hold the same port, and each release removes one
+                # of them.
+                self.ports.remove(port)
+        if pod.attached:
+            for volume in pod.attached:
+                self.volumes[volume] -= 1
+                # A count of zero must not stay: the keys are the volumes that are attached.
+                if not self.volumes[volume]:
+                    del self.volumes[volume]
         self._count(held, -1, columns)
         return held
 

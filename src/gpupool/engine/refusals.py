@@ -49,13 +49,15 @@ class Refusals:
         got_in = [uid in placed for uid, _ in self._open]
         while got_in and not got_in[-1]:
             got_in.pop()
-        new = 0
+        new, all_asked, all_got = 0, self._asked, self._got
         for has_place in got_in:
             _, kind = self._open.popleft()
             asked = amount(kind)
-            new += asked * has_place
-            self._asked = self._asked * _FADE + asked
-            self._got = self._got * _FADE + asked * has_place
+            got = asked if has_place else 0
+            new += got
+            all_asked = all_asked * _FADE + asked
+            all_got = all_got * _FADE + got
+        self._asked, self._got = all_asked, all_got
         fade = _FADE ** len(got_in)
         if self._before is not None:
             self._left = self._left * fade + self._before + new - held

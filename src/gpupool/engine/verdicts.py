@@ -163,7 +163,7 @@ def _catch_up(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
     if verdict.node_changes != cluster.node_changes.position:
         _catch_up_with_nodes(cluster, verdict)
     since, verdict.changes = verdict.changes, position
-    if _judge_compiled(cluster, verdict, since):
+    if verdict.view is not None and _judge_compiled(cluster, verdict, since):
         return
     changed = cluster.changes.since(since)
     # A log that is longer than the cluster lists nodes repeatedly: to judge all of them is not more

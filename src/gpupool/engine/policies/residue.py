@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from gpupool.engine.kernel import ResidueView
+from gpupool.engine.kernel import LIBRARY, ResidueView
 from gpupool.engine.policies.best_fit import left_over
 from gpupool.engine.policies.free_cards import fitting_cards, tightest_cards
 from gpupool.engine.policies.mix import Mix
@@ -41,20 +41,21 @@ def residue(mix: Mix) -> Policy:
         return Policy("residue", left_over, tightest_cards)  # no pods counted yet
     tables = tables_of(mix)
     judge = judge_of(tables)
+    compiled = ResidueView(
+        tables.usable,
+        tables.worth,
+        tables.first,
+        tables.only_total,
+        tables.counts_compute,
+        tables.cards_for_list,
+    )
     return Policy(
         "residue",
         partial(_costs, tables),
-        partial(_cards, tables, judge),
+        partial(_cards, tables, judge, compiled),
         partial(_cost, tables, judge),
         usable=partial(_usable, tables),
-        compiled=ResidueView(
-            tables.usable,
-            tables.worth,
-            tables.first,
-            tables.only_total,
-            tables.counts_compute,
-            tables.cards_for_list,
-        ),
+        compiled=compiled,
     )
 
 
@@ -132,10 +133,19 @@ def _cost(tables: Tables, judge: Judge, columns: CardColumns, ask: Ask, node: in
 
 
 def _cards(
-    tables: Tables, judge: Judge, columns: CardColumns, ask: Ask, node: int
+    tables: Tables, judge: Judge, compiled: ResidueView, columns: CardColumns, ask: Ask, node: int
 ) -> tuple[int, ...]:
+    view = columns.view
+    if view is not None and LIBRARY is not None and _is_one_share(tables, ask):
+        return (LIBRARY.best_card(view.address, compiled.address, node, ask.memory),)
     judged = judged_on(tables, judge, columns, ask, node)
     return _least_lost(tables, columns, ask, node) if judged is None else judged.cards
+
+
+def _is_one_share(tables: Tables, ask: Ask) -> bool:
+    """Of memory alone, and not larger than any card of the mix."""
+    counts_compute = tables.counts_compute or ask.compute
+    return ask.cards == 1 and not counts_compute and ask.memory < len(tables.first_list)
 
 
 def _least_lost(tables: Tables, columns: CardColumns, ask: Ask, node: int) -> tuple[int, ...]:

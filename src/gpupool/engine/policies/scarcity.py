@@ -19,6 +19,7 @@ soon as such machines become few, and nothing more before. Most of that worth is
 card that is taken, because pods leave again, and the last pods on a machine keep it from the large.
 """
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -45,6 +46,7 @@ MOST_CARDS = 16  # untouched cards of a node beyond these do not count
 # Of a table of prices. Nodes may be newer than the market: their classes cost nothing until it is
 # made anew.
 _USES = 1 + MOST_MACHINES * (MOST_CARDS + 1) * 2
+_NO_PRICES = bytes(8 * _USES)
 _MOST_SETS = 64  # different sets of machines: those with the most demand
 _MOST_SIZES = 4  # different numbers of cards
 # To lose a pod with the most cards that pods ask for counts as much as to lose this many times its
@@ -249,7 +251,7 @@ def _prices_by(
     milli: int,
 ) -> PriceTable:
     """As `prices_for`. `worth` and `single` are here so that they live as long as this."""
-    table = np.zeros(_USES, dtype=np.int64)
-    address = table.ctypes.data
+    table = array("q", _NO_PRICES)  # says its address at once, where NumPy takes a while
+    address, _ = table.buffer_info()
     library.table(*addresses, len(worth), cards, milli, address)
-    return PriceTable(table, address)
+    return PriceTable(np.frombuffer(table, dtype=np.int64), address)
