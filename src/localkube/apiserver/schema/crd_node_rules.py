@@ -1,12 +1,11 @@
 """Rules for one node of a CRD's schema, and for all inside it: what makes it structural."""
 
-import re
 from collections.abc import Iterator
 
 from kubeclient.objects import Obj
 from localkube.apiserver import status
 from localkube.apiserver.schema.crd_cel import complaint
-from localkube.apiserver.schema.crd_values import accepts_pattern
+from localkube.apiserver.schema.patterns import BadPattern, translated
 from localkube.apiserver.status import FieldError
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -14,7 +13,6 @@ _UNSUPPORTED = ("$ref", "definitions", "dependencies", "patternProperties", "id"
 _LIST_TYPES = ("atomic", "set", "map")
 _MAP_TYPES = ("atomic", "granular")
 _COMBINED = ("allOf", "anyOf", "oneOf")
-_NOT_IN_GO = re.compile(r"\(\?(?:[=!]|<[=!])|\\[1-9]")
 _KEY_NEEDED = (
     "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required "
     "property"
@@ -97,24 +95,11 @@ def _rule_errors(node: Obj, place: str) -> Iterator[FieldError]:
             yield status.invalid_value(where, rule, text)
 
 
-_IN_GO = {
-    "missing ), unterminated subpattern": "missing closing )",
-    "unbalanced parenthesis": "unexpected )",
-    "unterminated character set": "missing closing ]",
-    "nothing to repeat": "missing argument to repetition operator",
-    "multiple repeat": "invalid nested repetition operator",
-}
-
-
 def _bad_pattern(pattern: str) -> str:
-    if found := _NOT_IN_GO.search(pattern):
-        return f"invalid or unsupported Perl syntax: `{found[0]}`"
-    if accepts_pattern(pattern):
-        return ""
     try:
-        re.compile(pattern)
-    except re.error as error:
-        return f"{_IN_GO.get(error.msg, error.msg)}: `{pattern}`"
+        translated(pattern)
+    except BadPattern as error:
+        return str(error)
     return ""
 
 

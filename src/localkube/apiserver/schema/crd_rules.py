@@ -18,7 +18,7 @@ from localkube.apiserver.schema.crd_node_rules import (
     inner_schemas,
     structural_errors,
 )
-from localkube.apiserver.schema.crd_values import Values, accepts_pattern
+from localkube.apiserver.schema.crd_values import Values, searchable
 from localkube.apiserver.schema.formats import (
     FORMATS,
     NUMBER_FORMATS,
@@ -102,7 +102,7 @@ def _node_warnings(node: Obj) -> Iterator[str]:
         if why:
             yield f"a rule of x-kubernetes-validations is stored but not judged here: it {why}"
     pattern = node.get("pattern")
-    if pattern and not accepts_pattern(pattern):
+    if pattern and not searchable(pattern):
         yield f'pattern "{pattern}" is stored but not evaluated by this server'
     form = node.get("format")
     if form in UNCHECKED_FORMATS:

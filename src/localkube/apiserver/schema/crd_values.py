@@ -11,6 +11,7 @@ from localkube.apiserver import status
 from localkube.apiserver.decode.weight import at_most
 from localkube.apiserver.schema.formats import FORMATS
 from localkube.apiserver.schema.node import Schema, Type
+from localkube.apiserver.schema.patterns import BadPattern, translated
 from localkube.apiserver.status import FieldError
 
 Path = list[str | int]
@@ -28,6 +29,9 @@ _COPIED = (
     "maxProperties",
     "format",
 )
+# A pattern takes at most so much memory. Such as are larger are not evaluated.
+_ENGINE = jsonschema_rs.RegexOptions(size_limit=2 * 1024 * 1024)
+_WRITTEN = "x-written-pattern"  # which stands in errors
 _MOST_VALUES = 5_000  # of an object whose errors are all told
 _COMBINED = ("allOf", "anyOf", "oneOf")
 _JSON_NAMES = {
@@ -52,7 +56,7 @@ class Values:
             self._rules,
             formats=FORMATS,
             validate_formats=True,
-            pattern_options=jsonschema_rs.RegexOptions(),
+            pattern_options=_ENGINE,
         )
 
     def parts(self) -> list[object]:
@@ -98,15 +102,15 @@ def _is_long(error: FieldError) -> bool:
     return error.reason == "FieldValueTooLong"
 
 
-def accepts_pattern(pattern: str) -> bool:
-    """Whether the engine, which takes linear time, knows the pattern's syntax."""
+def searchable(pattern: str) -> str:
+    """The pattern in the language of the engine, which takes linear time; empty if it is too large
+    for it, or no pattern."""
     try:
-        jsonschema_rs.Draft4Validator(
-            {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
-        )
-    except ValueError:
-        return False
-    return True
+        made = translated(pattern)
+        jsonschema_rs.Draft4Validator({"pattern": made}, pattern_options=_ENGINE)
+    except (BadPattern, ValueError):
+        return ""
+    return made
 
 
 def json_schema(node: Obj) -> Obj:
@@ -114,8 +118,8 @@ def json_schema(node: Obj) -> Obj:
     result: Obj = {key: node[key] for key in _COPIED if key in node}
     if types := _types(node):
         result["type"] = types
-    if "pattern" in node and accepts_pattern(node["pattern"]):
-        result["pattern"] = node["pattern"]
+    if "pattern" in node and (pattern := searchable(node["pattern"])):
+        result |= {"pattern": pattern, _WRITTEN: node["pattern"]}
     if node.get("enum"):
         result["enum"] = [*node["enum"], None] if node.get("nullable") is True else node["enum"]
     required = [*node.get("required", ())]
@@ -151,8 +155,7 @@ def _copy_inner(node: Obj, result: Obj) -> None:
 def _worded(error: Any, rules: Obj) -> Iterator[FieldError]:
     keyword = next(part for part in reversed(error.schema_path) if isinstance(part, str))
     place = _text(error.instance_path)
-    # Draft 4 says only that a limit is exclusive; the limit stands beside it.
-    limit = _EXCLUSIVE.get(keyword, keyword)
+    limit = _BESIDE.get(keyword, keyword)
     wanted = _at(rules, [*error.schema_path[:-1], limit])
     if keyword in _CHOICE_TEXTS:
         yield _choice(_CHOICE_TEXTS[keyword], place, type(error.kind).__name__, error)
@@ -167,7 +170,8 @@ def _worded(error: Any, rules: Obj) -> Iterator[FieldError]:
         yield _combination(place, "must validate all the schemas (allOf)")
 
 
-_EXCLUSIVE = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+# Draft 4 says only that a limit is exclusive; the limit stands beside it.
+_BESIDE = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum", "pattern": _WRITTEN}
 
 
 def _at(rules: Any, path: Path) -> Any:
