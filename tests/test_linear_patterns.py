@@ -2,8 +2,10 @@
 thread runs, and a tenant's text of a few kilobytes could stop a server for hours.
 
 Each pattern of the packages is tried with texts that are made for it: what it looks for, and what
-it repeats, again and again, with an end that does not fit."""
+it repeats, again and again, with an end that does not fit. Patterns are found in the modules, and
+in the source wherever `re` is called: in functions, tables and classes."""
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -18,6 +20,8 @@ import pytest
 import gpupool
 import kubeclient
 import localkube
+from gpupool.console import said
+from localkube.apiserver.schema import formats, times
 
 _LENGTHS = (*range(12, 30, 2), 40, 60, 90, 140, 210, 320, 480, 720, 1100, 2500, 6000, 16_000)
 _SLOWEST = 12  # are tried with longer texts
@@ -51,6 +55,51 @@ def _patterns() -> dict[str, tuple[re.Pattern[Any], str]]:
 
 
 _PATTERNS = _patterns()
+_SEARCHES = ("search", "sub", "subn", "split", "findall", "finditer")
+# Made of what is known only when they are called.
+_MADE_LATER = {
+    "gpupool.cli.explain": "of a name that has been checked, with a bounded part",
+    "gpupool.console.said": "of our own texts: its table, below",
+    "gpupool.local.home": "CLUSTER_NAME of a module that is loaded late, which is bounded",
+    "localkube.apiserver.schema.formats": "of its table, below",
+    "localkube.apiserver.schema.times": "of its table, below",
+}
+
+
+def _written() -> tuple[dict[str, tuple[re.Pattern[Any], list[str]]], set[str]]:
+    """Patterns in the source, with the ways in which they are used; modules with others."""
+    found: dict[str, tuple[re.Pattern[Any], list[str]]] = {}
+    others = set()
+    for module in _modules():
+        for node in ast.walk(ast.parse(inspect.getsource(module) or "")):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name(id="re"), attr=way), args=[text, *rest]
+                ) if way not in ("escape", "purge"):
+                    try:
+                        pattern = _evaluated(text, rest if way == "compile" else [], module)
+                    except NameError:
+                        others.add(module.__name__)
+                        continue
+                    ways = ["fullmatch", "match", "search"] if way == "compile" else [way]
+                    if way in _SEARCHES:
+                        ways = ["search"]
+                    found[f"{module.__name__}: {pattern.pattern!r} {way}"] = pattern, ways
+    return found, others
+
+
+def _evaluated(text: ast.expr, flags: list[ast.expr], module: ModuleType) -> re.Pattern[Any]:
+    made = [ast.unparse(each) for each in (text, *flags)]
+    pattern: re.Pattern[Any] = eval(f"re.compile({', '.join(made)})", {**vars(module), "re": re})
+    return pattern
+
+
+_WRITTEN, _OTHERS = _written()
+_IN_FUNCTIONS = {
+    name: each
+    for name, each in _WRITTEN.items()
+    if each[0] not in [pattern for pattern, _ in _PATTERNS.values()]
+}
 
 
 def _example(parts: Any) -> str:
@@ -160,6 +209,27 @@ def test_a_pattern_takes_linear_time(name: str) -> None:
     short = name.rpartition(".")[2]
     searches = re.search(rf"\b{short}\.(search|sub|subn|split|findall|finditer)\b", source)
     assert not _slow(pattern, ["fullmatch", "match", *(["search"] if searches else [])])
+
+
+@pytest.mark.parametrize("name", sorted(_IN_FUNCTIONS))
+def test_a_pattern_within_a_function_takes_linear_time(name: str) -> None:
+    assert not _slow(*_IN_FUNCTIONS[name])
+
+
+def test_patterns_that_are_made_later_have_been_looked_at() -> None:
+    assert set(_MADE_LATER) == _OTHERS
+
+
+_TABLES = {
+    **{name: re.compile(pattern) for name, pattern in formats._PATTERNS.items()},
+    **{part: re.compile(part, re.ASCII) for each in times._ELEMENTS.values() for _, part in each},
+    **said._PATTERNS,
+}
+
+
+@pytest.mark.parametrize("name", sorted(_TABLES))
+def test_a_pattern_of_a_table_takes_linear_time(name: str) -> None:
+    assert not _slow(_TABLES[name], ["fullmatch", "match"])
 
 
 @pytest.mark.parametrize(

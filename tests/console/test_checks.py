@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import pytest
 import yaml
 
+from gpupool.console.complaints import field_path
 from gpupool.console.field_checks import wrong_fields
 from gpupool.console.pages.checks import complaints
 from gpupool.console.starters import STARTERS
@@ -172,3 +173,8 @@ def document(text: str) -> Document:
 def test_a_schema_that_allows_it_finds_nothing(schema: Obj) -> None:
     circle: Obj = {"A": {"$ref": "#/components/schemas/A"}}
     assert wrong_fields(translator(ENGLISH), circle, schema, document("a: 1\n")) == []
+
+
+def test_a_field_may_be_called_like_an_index_of_any_length() -> None:
+    long = "9" * 5000
+    assert field_path(f"spec.a[2].b[{long}]") == ("spec", "a", 2, "b", long)

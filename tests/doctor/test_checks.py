@@ -243,6 +243,10 @@ def test_a_container_with_zero_gpus_is_not_wrong() -> None:
     assert not said(replace(GOOD, pods=(none,)))
 
 
+def test_a_thousand_units_are_written_with_a_letter() -> None:
+    assert not said(replace(GOOD, nodes=(node({"aliyun.com/gpu-mem": "1k"}),)))
+
+
 def agent_on_node(age_s: float) -> Obj:
     made = pod("gpushare-device-plugin-ds-x", nodeName="n")
     created = (NOW - datetime.timedelta(seconds=age_s)).isoformat()

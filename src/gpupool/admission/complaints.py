@@ -22,6 +22,7 @@ from gpupool.contract.names import (
     RESOURCE_GPU_PERCENT,
 )
 from gpupool.core.gpu import WHOLE_CARD_PERCENT
+from kubeclient.bounded_numbers import bounded_number
 from kubeclient.objects import Obj
 from kubeclient.quantity import parse, value
 
@@ -89,12 +90,13 @@ def _count(pod: Obj, _cards: ClusterCards) -> Iterator[str]:
     if text is None or not shared:
         return
     field = f"metadata.labels[{LABEL_GPU_COUNT}]"
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_CARDS):
-        yield f"{field}: wanted a number of cards, 1 to {MAX_CARDS}, found {text}"
+    count = bounded_number(text)
+    if count is None or not 1 <= count <= MAX_CARDS:
+        yield f"{field}: wanted a number of cards, 1 to {MAX_CARDS}, found {text[:60]}"
         return
     for container in shared:
         units = _units(container)
-        if units % int(text):
+        if units % count:
             yield (
                 f"{container.field}.resources.limits[{RESOURCE_GPU_MEM}]: wanted a multiple of the "
                 f"{text} cards of label {LABEL_GPU_COUNT}, found {units}"
@@ -132,7 +134,7 @@ _POD_CHECKS: tuple[Callable[[Obj, ClusterCards], Iterator[str]], ...] = (
 def card_count(pod: Obj) -> int:
     """How many cards each share is spread over. Only for a pod without complaints."""
     text = (pod["metadata"].get("labels") or {}).get(LABEL_GPU_COUNT)
-    return int(text) if text and text.isascii() and text.isdigit() and int(text) else 1
+    return bounded_number(text or "") or 1
 
 
 def _units(container: PodContainer) -> int:

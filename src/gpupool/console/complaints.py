@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from gpupool.console.said import said
 from gpupool.console.words import Translate
 from gpupool.contract.yaml_document import Document, Mark, Path
+from kubeclient.bounded_numbers import bounded_number
 from kubeclient.errors import Refused
 
 _STEP = re.compile(r"([^.\[\]]+)|\[([^\[\]]*)\]")
 _IN_TEXT = (
     re.compile(r'(?P<words>(?:unknown|duplicate) field "(?P<field>[^"]+)")'),
-    re.compile(r"\.(?P<words>(?P<field>[\w.\[\]-]+): field not declared in schema)"),
+    # Its first dot follows no other part of a path: else each dot of a value would be tried.
+    re.compile(r"(?<![\w.\[\]-])\.(?P<words>(?P<field>[\w.\[\]-]+): field not declared in schema)"),
     re.compile(
         r"(?P<words>cannot unmarshal \w+ into Go struct field \w+\.(?P<field>[\w.]+) of .+)"
     ),
@@ -62,7 +64,8 @@ def _named_fields(refused: Refused) -> Iterator[tuple[str, str]]:
 def field_path(field: str) -> Path:
     """spec.containers[0].image as steps. "<nil>" and the like name no field."""
     return tuple(
-        int(index) if index.isdecimal() else name or index for name, index in _STEP.findall(field)
+        name or (index if (at := bounded_number(index)) is None else at)
+        for name, index in _STEP.findall(field)
     )
 
 

@@ -19,6 +19,7 @@ from gpupool.doctor.alike import Saying, grouped
 from gpupool.doctor.evidence import Evidence, Finding, Level
 from gpupool.doctor.way_checks import way_of_node
 from kubeclient.objects import Obj
+from kubeclient.quantity import ParseError, parse, value
 from kubeclient.times import moment_of
 
 # How a card of this health comes back into use (docs/agent.md). A person who cordoned a card meant
@@ -152,7 +153,12 @@ def inventory_text(node: Obj) -> str:
 
 
 def _allocatable(node: Obj, resource: str) -> int:
-    return int(((node.get("status") or {}).get("allocatable") or {}).get(resource, "0"))
+    """Of a thousand, the API server has made 1k."""
+    offered = (node.get("status") or {}).get("allocatable") or {}
+    try:
+        return value(parse(str(offered.get(resource, "0"))))
+    except ParseError:
+        return 0
 
 
 def _name(node: Obj) -> str:

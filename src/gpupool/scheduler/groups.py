@@ -20,6 +20,7 @@ from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from gpupool.contract.names import LABEL_POD_GROUP, LABEL_POD_GROUP_MIN
+from kubeclient.bounded_numbers import bounded_number
 from kubeclient.objects import Obj
 
 _MOST_MEMBERS = 100_000
@@ -57,9 +58,10 @@ def group_of(metadata: Obj) -> Group | str | None:
     if not name:
         return None
     text = labels.get(LABEL_POD_GROUP_MIN) or "1"
-    if not text.isdecimal() or int(text) > _MOST_MEMBERS:
+    count = bounded_number(text)
+    if count is None or count > _MOST_MEMBERS:
         return f"label {LABEL_POD_GROUP_MIN}={text} (want a number from 1 to {_MOST_MEMBERS})"
-    return Group(metadata["namespace"], name, max(int(text), 1), _controller(metadata))
+    return Group(metadata["namespace"], name, max(count, 1), _controller(metadata))
 
 
 def _controller(metadata: Obj) -> str:

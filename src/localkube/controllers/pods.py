@@ -8,10 +8,12 @@ import msgspec
 import orjson
 
 from kubeclient import times
+from kubeclient.bounded_numbers import bounded_number
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' alphabet: no vowels, so no words
+_DIGITS = 18  # of a percentage: more mean no more
 _LARGE = 1 << 14  # bytes
 _FNV_START, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
@@ -61,7 +63,7 @@ def count_of(value: int | str, total: int, *, round_up: bool) -> int:
     """A number, or a percentage of `total`: the values of maxSurge, maxUnavailable and the like."""
     if isinstance(value, int):
         return value
-    hundredths = int(value.rstrip("%")) * total
+    hundredths = int(value.rstrip("%").lstrip("0")[:_DIGITS] or "0") * total
     return -(-hundredths // 100) if round_up else hundredths // 100
 
 
@@ -86,7 +88,7 @@ def is_terminating(obj: Obj) -> bool:
 
 def whole_number(text: str) -> int | None:
     """Of 32 bits, and not negative. Anybody may write annotations, of any length."""
-    found = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else None
+    found = bounded_number(text, 10)
     return found if found is not None and found < 2**31 else None
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import AddressValueError, IPv4Network
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 from kubeclient import names as kube_names
 from kubeclient.objects import Obj
@@ -57,8 +57,10 @@ class PodAddresses:
     def _offset(self, address: str) -> int | None:
         if self._network is None or not address:
             return None
-        a, b, c, d = (int(part) for part in address.split("."))
-        offset = (a << 24 | b << 16 | c << 8 | d) - int(self._network.network_address)
+        try:
+            offset = int(IPv4Address(address)) - int(self._network.network_address)
+        except AddressValueError:  # whoever may write the status of pods has written another one
+            return None
         return offset if 0 <= offset < self._network.num_addresses else None
 
 

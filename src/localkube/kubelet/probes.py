@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from urllib.parse import quote
 
+from kubeclient.bounded_numbers import bounded_number
 from kubeclient.objects import Obj
 from localkube.kubelet.container_run import ContainerRun
 from localkube.kubelet.exec_process import TIMED_OUT, ExecProcesses
@@ -17,6 +18,7 @@ log = logging.getLogger(__name__)
 _LOOPBACK = "127.0.0.1"
 _HEAD_LIMIT = 64 * 1024
 _CODE_DIGITS = 3
+_PORT_DIGITS = 5
 # What may stand in a path and its query; all else is escaped, as URLs want it.
 _PATH_CHARACTERS = "/?%:@!$&'()*+,;=~"
 
@@ -157,8 +159,8 @@ def _port_number(port: int | str, run: ContainerRun) -> int:
     for declared in run.spec.get("ports") or ():
         if declared.get("name") == port:
             return int(declared["containerPort"])
-    if port.isdigit():
-        return int(port)
+    if (number := bounded_number(port, _PORT_DIGITS)) is not None:
+        return number
     raise ActionErrored(f'couldn\'t find port: "{port}"')
 
 

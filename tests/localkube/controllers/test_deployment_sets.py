@@ -23,7 +23,14 @@ from localkube.controllers.pods import count_of
 
 @pytest.mark.parametrize(
     ("value", "total", "up", "down"),
-    [(3, 10, 3, 3), ("25%", 10, 3, 2), ("0%", 10, 0, 0), ("100%", 3, 3, 3), ("1%", 0, 0, 0)],
+    [
+        (3, 10, 3, 3),
+        ("25%", 10, 3, 2),
+        ("0%", 10, 0, 0),
+        ("100%", 3, 3, 3),
+        ("1%", 0, 0, 0),
+        (f"{'0' * 5000}50%", 4, 2, 2),
+    ],
 )
 def test_shares_are_rounded_up_for_surge_and_down_for_absence(
     value: int | str, total: int, up: int, down: int

@@ -76,3 +76,11 @@ def test_an_address_that_is_kept_is_not_handed_out() -> None:
 def test_networks_that_the_api_accepts_do_not_stop_the_kubelets(network: str, first: str) -> None:
     """The exception would end the program that runs all nodes, at every start again."""
     assert PodAddresses(network).take() == first
+
+
+@pytest.mark.parametrize("address", ["fd00::1", "10.0.0", "x", "10.0.0.2.1"])
+def test_an_address_that_somebody_else_wrote_is_none_of_the_nodes(address: str) -> None:
+    addresses = PodAddresses("10.0.0.0/29")
+    addresses.keep(address)
+    addresses.give_back(address)
+    assert addresses.take() == "10.0.0.2"

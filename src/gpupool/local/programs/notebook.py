@@ -91,7 +91,8 @@ class Pages(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length") or "0"
-        size = int(length) if length.isdecimal() else _MOST_BYTES + 1
+        is_size = length.isascii() and length.isdigit() and len(length) < 10
+        size = int(length) if is_size else _MOST_BYTES + 1
         if urlsplit(self.path).path != "/login" or size > _MOST_BYTES:
             self._send(404, _page("<p>There is no such page.</p>"))
             return

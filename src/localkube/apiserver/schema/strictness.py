@@ -12,10 +12,13 @@ from typing import NamedTuple
 
 import orjson
 
-_STEP = re.compile(r"\[(\d+)\]|([^.\[]+)")
+from kubeclient.bounded_numbers import bounded_number
+
+_STEP = re.compile(r"\[([0-9]+)\]|([^.\[]+)")
 _UNKNOWN = "unknown field "
 # As many as Kubernetes' decoder keeps.
 _MOST_SAID = 100
+_LARGEST = 10**18  # a key may look like an index of any length
 
 
 class Key(NamedTuple):
@@ -37,8 +40,10 @@ def said(unknown: Sequence[str], written: AsWritten, *, custom: bool) -> list[st
 
 def _all_said(unknown: Sequence[str], written: AsWritten, *, custom: bool) -> list[str]:
     if custom:
-        first = [text for text in unknown if _path(text).startswith("metadata.")]
-        rest = [text for text in unknown if text not in first]
+        first: list[str] = []
+        rest: list[str] = []
+        for text in unknown:
+            (first if _path(text).startswith("metadata.") else rest).append(text)
         return [*written.repeated, *_sorted(first), *_sorted(rest)]
     if written.keys:
         return list(dict.fromkeys(_as_read(unknown, written.keys)))
@@ -69,7 +74,10 @@ def _sorted(texts: Sequence[str]) -> list[str]:
 
 def _steps(path: str) -> list[tuple[int, str]]:
     """Comparable as a walk through sorted keys goes: the third element before the tenth."""
-    return [(int(index or 0), name) for index, name in _STEP.findall(path)]
+    return [
+        (0, name) if name else (_LARGEST if (at := bounded_number(index)) is None else at, index)
+        for index, name in _STEP.findall(path)
+    ]
 
 
 def _path(text: str) -> str:

@@ -31,6 +31,7 @@ from localkube.apiserver.validation.selectors import (
     selects,
 )
 
+_DIGITS = 18
 _is_number = re.compile("[+-]?[0-9]{1,18}", re.ASCII).fullmatch
 NO_MATCH = "`selector` does not match template `labels`"
 _STATEFUL_CHANGES = (
@@ -174,7 +175,7 @@ def amount(value: int | str) -> int:
     if isinstance(value, int):
         return value
     if not percent(value):
-        return int(value[:-1][:18])
+        return int(value[:-1].lstrip("0")[:_DIGITS] or "0")
     return int(value) if _is_number(value) else 0
 
 

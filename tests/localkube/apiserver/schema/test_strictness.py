@@ -23,3 +23,27 @@ def test_what_is_within_an_unknown_field_is_not_named() -> None:
 def test_a_key_that_comes_three_times_is_named_once() -> None:
     keys = [Key("a", False), Key("a", True), Key("a", True)]
     assert said([], AsWritten(["x"], keys), custom=False) == ['duplicate field "a"']
+
+
+def test_a_key_that_looks_like_an_index_of_any_length_is_sorted() -> None:
+    paths = ("a[2]", f"a[{'9' * 5000}]", "b")
+    unknown = [f'unknown field "{path}"' for path in reversed(paths)]
+    found = said(unknown, AsWritten(), custom=True)
+    assert found == [f'unknown field "{path}"' for path in paths]
+
+
+class Text(str):
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Text.compared += 1
+        return super().__eq__(other)
+
+    __hash__ = str.__hash__
+
+
+def test_an_unknown_field_is_not_looked_for_among_all_others() -> None:
+    paths = [f"{place}.f{i}" for place in ("x", "metadata") for i in range(500)]
+    found = said([Text(f'unknown field "{path}"') for path in paths], AsWritten(), custom=True)
+    assert found[0] == 'unknown field "metadata.f0"'
+    assert Text.compared < 10_000
