@@ -4,6 +4,7 @@ Some of Kubernetes' own functions (URLs, IP addresses, ...) are not there: a rul
 not judged, and whoever writes such a CRD is told so.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,9 +23,11 @@ from localkube.apiserver.cel.expressions import (
 from localkube.apiserver.cel.program import OVER_LIMIT, compiled
 from localkube.apiserver.cel.types import DYN
 from localkube.apiserver.cel.values import Optional
+from localkube.apiserver.memory import forgotten, remembered
 from localkube.apiserver.status import FieldError
 
 _KEY = "x-kubernetes-validations"
+_COMPILED_AT_ONCE = 4_000  # characters of rules, which takes about ten milliseconds
 _TYPES: dict[type, str] = {dict: "object", list: "array"}
 ABSENT: Any = object()
 UNCHECKED = FieldError(
@@ -87,7 +90,7 @@ def broken_rules(
 ) -> list[FieldError]:
     """What `value` breaks. Its types are those of the schema. Raises Exhausted if the budget does
     not do, unless it is the largest that there is."""
-    meter, found = Meter(budget), list[FieldError]()
+    meter, found = _RuleMeter(budget), list[FieldError]()
     try:
         found.extend(_judged(node, value, old, "", meter))
     except Exhausted:
@@ -97,8 +100,27 @@ def broken_rules(
     return found
 
 
+class _RuleMeter(Meter):
+    """Also of what is compiled: a small object may have to do with thousands of rules, and with so
+    many no cache is large enough."""
+
+    def __init__(self, budget: int) -> None:
+        super().__init__(budget)
+        self._compiling = _COMPILED_AT_ONCE if budget < BUDGET else math.inf
+
+    def expression(self, text: str) -> Expression:
+        """Raises Exhausted."""
+        if len(text) > self._compiling:
+            raise Exhausted
+        misses = _compiled.cache_info().misses
+        found = _compiled(text)
+        if _compiled.cache_info().misses > misses:
+            self._compiling -= len(text)
+        return found
+
+
 def _judged(
-    node: SchemaNode, value: Any, old: Any, path: str, meter: Meter
+    node: SchemaNode, value: Any, old: Any, path: str, meter: _RuleMeter
 ) -> Iterator[FieldError]:
     for rule in node.rules:
         yield from _broken(rule, value, old, path, meter)
@@ -126,8 +148,10 @@ def _key(keys: tuple[str, ...], item: Any) -> tuple[Any, ...]:
     return tuple(item.get(key) for key in keys) if isinstance(item, dict) else ()
 
 
-def _broken(rule: CelRule, value: Any, old: Any, path: str, meter: Meter) -> Iterator[FieldError]:
-    expression = _compiled(rule.expression)
+def _broken(
+    rule: CelRule, value: Any, old: Any, path: str, meter: _RuleMeter
+) -> Iterator[FieldError]:
+    expression = meter.expression(rule.expression)
     if expression.program is None:
         return
     names = {"self": value}
@@ -171,12 +195,14 @@ def _worded(rule: CelRule, value: Any, where: str) -> FieldError:
     return status.invalid_value(where, value, rule.message)
 
 
+@remembered(8192)  # each rule of a CRD that is written is asked about three times
 def complaint(expression: str) -> str:
     """Why a rule is not judged; empty if it is. Starts with `syntax: ` when it is no CEL."""
     return _compiled(expression).problem
 
 
-@lru_cache(maxsize=1024)
+@forgotten
+@lru_cache(maxsize=4096)
 def _compiled(expression: str) -> Expression:
     declared = {"self": DYN, "oldSelf": DYN}
     try:

@@ -136,6 +136,23 @@ async def test_a_large_kind_comes_changes_and_goes_without_keeping_the_loop(
     assert (await watched.watched(Heavy("GET", "/apis/heavy.test/v1")))[0] == 404
 
 
+@pytest.mark.parametrize("rules", [2_000, 6_000])
+async def test_small_objects_of_a_kind_of_many_rules_do_not_keep_the_loop(
+    watched: Watched, rules: int
+) -> None:
+    """Thousands of rules fill the cache of compiled ones, and each write compiled all anew."""
+    texts = [f"self != {number + 5} || self < {number}" for number in range(rules)]
+    schema = {"type": "integer", "x-kubernetes-validations": [{"rule": text} for text in texts]}
+    assert (await watched.watched(Heavy("POST", CRDS, crd_body("ruled", schema))))[0] == 201
+    path = "/apis/heavy.test/v1/namespaces/default/ruleds"
+    head = {"apiVersion": "heavy.test/v1", "kind": "Ruled"}
+    for number, value in enumerate((1, 1, 7)):
+        body = orjson.dumps({**head, "metadata": {"name": f"r{number}"}, "spec": value})
+        status, answer = await watched.watched(Heavy("POST", path, body))
+        # 7 breaks one rule: it is not other than 7, nor is it below 2.
+        assert status == (422 if value == 7 else 201), answer[:500]
+
+
 def test_a_kind_of_very_many_versions_is_refused() -> None:
     crd = orjson.loads(crd_body("wide", wide_schema(1)))
     crd |= {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
