@@ -44,6 +44,11 @@ and body; what varies from run to run (times, uids, versions, allocated addresse
 In lists, our items repeat apiVersion and kind.
 
 The fixtures are in tests/conformance/fixtures; tests/conformance/record is the recorder.
+
+One thing that no request shows: `status.typeChecking` of a ValidatingAdmissionPolicy stays empty.
+In Kubernetes a controller fills it with warnings about expressions that do not fit the schemas of
+the matched kinds. Here expressions are compiled without types of fields
+(docs/decisions/0023-own-cel.md).
 """
 
 
