@@ -111,7 +111,7 @@ class WebhookClient:
                 body = await _read(response)
         except TimeoutError:
             raise NotReached(f'Post "{to.shown}": context deadline exceeded') from None
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:
             raise NotReached(f'Post "{to.shown}": {_reason(error)}') from None
         return to.shown, response.status, body
 
@@ -227,4 +227,6 @@ def _reason(error: Exception) -> str:
         if error.os_error.errno == errno.ECONNREFUSED:
             return f"{where}: connect: connection refused"
         return f"{where}: {error.os_error.strerror or error.os_error}"
+    if isinstance(error, UnicodeError):  # a name that no resolver can be asked for
+        return "dial tcp: lookup: no such host"
     return str(error) or type(error).__name__

@@ -1,8 +1,10 @@
 """Webhook configurations, and how the server reaches a webhook."""
 
+import re
 from urllib.parse import urlsplit
 
 from kubeclient.objects import Obj
+from localkube.apiserver.patch.go_text import quoted
 from localkube.apiserver.validation.domains import qualified_name
 from localkube.apiserver.validation.errors import (
     Errors,
@@ -27,6 +29,7 @@ _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _CHOICES = {"failurePolicy": ("Fail", "Ignore"), "matchPolicy": ("Equivalent", "Exact")}
 _SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _CONDITIONS_MAX = 64
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _FORM = "; desired format: https://host[/path]"
 
 
@@ -187,6 +190,8 @@ def condition_errors(errors: Errors, conditions: list[Obj], path: str) -> None:
 
 def _url(errors: Errors, url: str, path: str) -> None:
     try:
+        if _CONTROL.search(url):  # urlsplit would leave them out
+            raise ValueError(f"parse {quoted(url)}: net/url: invalid control character in URL")
         parts = urlsplit(url)
     except ValueError as error:
         errors.append(required(path, f"url must be a valid URL: {error}{_FORM}"))

@@ -212,6 +212,18 @@ async def test_nobody_at_the_address(subject: Subject) -> None:
     )
 
 
+async def test_a_host_that_no_resolver_can_be_asked_for_is_not_there(subject: Subject) -> None:
+    host = {"url": f"https://{'a' * 70}.example/x"}
+    nobody = WebhookServer(port=1)
+    configure(subject.cluster, MUTATING, hook(nobody, "x", clientConfig=host))
+    with refused(500) as error:
+        await subject.mutate(write("configmaps", config_map()))
+    assert error.value.status["message"].endswith(": dial tcp: lookup: no such host")
+    ignored = hook(nobody, "x", clientConfig=host, failurePolicy="Ignore")
+    configure(subject.cluster, MUTATING, ignored)
+    await subject.mutate(write("configmaps", config_map()))
+
+
 async def test_a_webhook_must_prove_who_it_is(subject: Subject) -> None:
     async with serving(see=lambda _: {}) as server:
         server.ca_bundle = ""

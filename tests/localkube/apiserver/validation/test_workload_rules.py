@@ -132,6 +132,13 @@ CREATED = [
         "webhooks[1].clientConfig: Required value: exactly one of url or service is required",
     ),
     (
+        "ValidatingWebhookConfiguration",
+        "webhooks.1.clientConfig.url",
+        "https://h/\r\nx",
+        'webhooks[1].clientConfig.url: Required value: url must be a valid URL: parse "https://h/\\r'
+        '\\nx": net/url: invalid control character in URL; desired format: https://host[/path]',
+    ),
+    (
         "CustomResourceDefinition-one",
         "metadata.name",
         "other.y.io",
