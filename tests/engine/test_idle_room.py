@@ -2,11 +2,13 @@
 
 import pytest
 
+from gpupool.core.pods import PodRequest
 from gpupool.engine import idle_room
 from gpupool.engine.idle_room import IDLE_S, IdleRoom
+from gpupool.engine.reservation import Waiting
 from gpupool.engine.reservations import Reservations
 from tests.engine import test_reservations
-from tests.engine.building import POLICY
+from tests.engine.building import POLICY, cluster_of, gpu_node, place, shared, whole
 from tests.engine.reserving import full_cluster, soon, waiting
 
 HOUR_S = 3600.0
@@ -53,6 +55,31 @@ def test_nothing_is_idle_before_something_was_freed() -> None:
     assert kept.lapsed(10 * IDLE_S) == []  # idle from now on
     (over,) = kept.lapsed(11 * IDLE_S)
     assert over.waiting.key == "job"
+
+
+@pytest.mark.parametrize("job", [whole("job", 2), shared("job", 15, cards=2)])
+def test_cards_that_are_full_of_shares_are_not_idle(job: PodRequest) -> None:
+    cluster = cluster_of(gpu_node("n", 2))
+    for at in range(2):
+        place(cluster, shared(f"run-{at}", 15))
+    kept = Reservations(cluster)
+    kept.consider([Waiting("job", (job,), 0)], POLICY, soon, 0)
+    assert len(kept) == 1
+    for now_s in (0.0, IDLE_S, 10 * IDLE_S):
+        assert kept.lapsed(now_s) == []
+    cluster.release("run-0")
+    kept.gone("run-0")
+    assert kept.lapsed(10 * IDLE_S) == []  # idle from now on
+    assert len(kept.lapsed(11 * IDLE_S)) == 1
+
+
+def test_a_share_that_is_free_beside_another_one_is_idle() -> None:
+    cluster = cluster_of(gpu_node("n", 1))
+    place(cluster, shared("run", 8))
+    kept = Reservations(cluster)
+    kept.consider([Waiting("job", (shared("job", 10),), 0)], POLICY, soon, 0)
+    assert kept.lapsed(0) == []
+    assert len(kept.lapsed(IDLE_S)) == 1
 
 
 def test_who_pauses_gets_no_room_and_others_do() -> None:

@@ -8,8 +8,10 @@ that the pod gets its turn nevertheless.
 
 from collections.abc import Hashable
 
+from gpupool.engine.card_holds import CardHold
 from gpupool.engine.cluster import ClusterModel, reserved_uid
 from gpupool.engine.future_room import Seat
+from gpupool.engine.node_state import CardState
 
 IDLE_S = 4 * 3600.0
 _MOST_DOUBLED = 16  # 30 years
@@ -50,10 +52,20 @@ def is_idle(cluster: ClusterModel, seat: Seat) -> bool:
     if held is None or not held.cards:
         return True
     state = cluster.state(held.node)
-    rows = state.card_rows if state is not None else {}
-    # The reservation itself is one of the pods of a card.
+    if state is None:
+        return False
     return any(
-        state is not None and state.cards[rows[hold.uuid]].wholes <= hold.whole
+        _is_free(state.cards[state.card_rows[hold.uuid]], hold)
         for hold in held.cards
-        if hold.uuid in rows
+        if hold.uuid in state.card_rows
     )
+
+
+def _is_free(card: CardState, kept: CardHold) -> bool:
+    """The reservation itself is one of the pods of the card. Of what pods hold that it waits for,
+    it keeps nothing.
+    """
+    units, percent = (0, 0) if kept.whole else (kept.units, kept.percent)
+    closers = card.wholes + card.closed - kept.whole
+    free, compute = card.left(card.units - units, card.percent - percent, closers)
+    return bool((free and (kept.whole or units)) or (compute and percent))
