@@ -52,6 +52,16 @@ def test_room_beside_a_pod_that_stays_is_not_kept_for_ever() -> None:
     assert statistics.median(waited) < 4 * 3_600
 
 
+def test_room_that_is_given_up_is_for_those_that_wait_before_new_ones() -> None:
+    week_s = 7 * 86_400
+    jobs = [job("stays", 1, 0, week_s), job("large", 2, 10, 100)]
+    jobs += [job(f"never-{at}", 3, at, 1) for at in (2_000, 20_000)]  # somebody looks then
+    jobs += [job("first", 1, 3_000, week_s), job("new", 1, 20_100, 1)]
+    found = waits(trace_of(jobs, cards=2), reserves=True)
+    assert found["first"] == 17_000
+    assert found["new"] > week_s / 2
+
+
 def test_a_gang_starts_whole_under_the_same_stream() -> None:
     gang = [job(f"g{at}", 4, 1000, 500, "g") for at in range(2)]
     small = [

@@ -127,13 +127,17 @@ class _Clock:
         """Remove all jobs that end by now, then place the waiting ones that fit."""
         while self.leaving and self.leaving[0][0] <= now:
             self.stage.leave(self.jobs[heappop(self.leaving)[1]], now)
+        self._place_waiting(now)
+        self.look(now)
+
+    def _place_waiting(self, now: int) -> None:
+        """Those that fit since room became free."""
         # First those for which room is kept: one that goes elsewhere leaves its room to the others.
         for at, job in list(self.queue.kept.items()):
             if self.stage.may_fit_now(job) and self.try_job(at, now):
                 self.queue.remove(at)
         self.stage.settle()
         self._place_others(now)
-        self.look(now)
 
     def _place_others(self, now: int) -> None:
         left = self.queue.firsts()
@@ -164,11 +168,14 @@ class _Clock:
 
     def look(self, now: int) -> None:
         if len(self.queue):
-            for key in self.stage.lapse(now):
+            lapsed = self.stage.lapse(now)
+            for key in lapsed:
                 self.queue.give_back(key)
             for key in self.stage.reserve(self.queue.others(), now):
                 self.queue.keep(key)
                 self.record.reservations += 1
+            if lapsed:  # not the next one that arrives: they came before it
+                self._place_waiting(now)
         self.record.times_s.append(now)
         self.record.allocated_milli.append(self.stage.allocated_milli)
         self.record.waiting.append(len(self.queue))
