@@ -10,11 +10,13 @@ from gpupool.core.pods import PodRequest, PodTerm
 from gpupool.engine import growth as growing
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import decide_on
+from gpupool.engine.future_room import Place
 from gpupool.engine.growth import GrowingPool, Together, growth, shrink_again
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
 from kubeclient.names import LABEL_HOSTNAME
 from kubeclient.selectors import parse_label_selector
+from tests.engine.building import cluster_of, gpu_node, gpu_pod, whole
 
 POLICY = POLICIES[DEFAULT](Mix())
 
@@ -110,3 +112,24 @@ def test_growth_can_be_undone() -> None:
     shrink_again(room, grown)
     assert len(room) == 1
     assert not list(room.holds())
+
+
+def test_room_that_is_kept_for_a_group_is_not_for_others_and_its_nodes_are_used() -> None:
+    """One of its two nodes is empty, and waits for the other one."""
+    room = cluster_of(gpu_node("empty", 2), gpu_node("busy", 2))
+    room.hold(gpu_pod("runs", resources={"cpu": 8000}), "busy")
+    pods = tuple(whole(f"g{at}", 2, resources={"cpu": 60_000}) for at in range(2))
+    kept = tuple(
+        Place(each, node, frozenset((0, 1)))
+        for each, node in zip(pods, ("empty", "busy"), strict=True)
+    )
+    further = GrowingPool("one", gpu_node("one", 1), 9)
+    waiting = [Together(pods, 2, kept), Together((whole("small"),))]
+    grown = growth([further], room, waiting, POLICY, 9)
+    assert grown.further == {"one": 1}
+    assert {"empty", "busy"} < grown.used
+    # Where the group can start, nothing is kept for it.
+    room.release("runs")
+    for each in pods:
+        room.unreserve(each.uid)
+    assert set(growth([], room, waiting[:1], POLICY, 9).placed.values()) == {"empty", "busy"}

@@ -9,6 +9,7 @@ from gpupool.local.config.cluster_file import ClusterFile, parse_cluster
 from gpupool.local.config.nodepools import NODE_POOLS, nodepool_crd, nodepool_object
 from gpupool.local.config.spec import ClusterSpec, Quotas
 from gpupool.local.pool_autoscaler import IDLE
+from gpupool.scheduler.kept_words import RESERVED
 from kubeclient.objects import Obj
 from kubeclient.resources import NODES, PODS
 from localkube.controllers.run import Controller
@@ -57,7 +58,7 @@ async def _waiting_pod(desk: Desk, name: str, cpu: str, **spec: Any) -> None:
 
 
 async def _waiting(
-    desk: Desk, name: str, resources: Obj, labels: Obj | None = None, **spec: Any
+    desk: Desk, name: str, resources: Obj, labels: Obj | None = None, why: str = "", **spec: Any
 ) -> None:
     made = pod(name, "web")
     made["metadata"]["labels"] |= labels or {}
@@ -65,6 +66,7 @@ async def _waiting(
     made["spec"]["containers"][0]["resources"] = resources
     await desk.create(PODS, made)
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    condition |= {"message": why} if why else {}
     path = PODS.path("default", name, "status")
     await desk.kube.patch(path, {"status": {"conditions": [condition]}})
 
@@ -176,6 +178,10 @@ pools:
 """
 
 
+EIGHT = "count: 1, autoscaling: {min: 0, max: 1}"
+EXPECTED = "expected in 24 h from then."
+
+
 def _gpus(resource: str, amount: int) -> Obj:
     amounts = {f"{resource}": str(amount)}
     return {"limits": amounts, "requests": amounts}
@@ -196,6 +202,29 @@ async def test_gpu_pools_grow_for_whole_cards_and_for_shares(tmp_path: Path) -> 
         for number in range(3):  # of 15 units of a card
             await _waiting(desk, f"share{number}", _gpus("aliyun.com/gpu-mem", 7))
         assert await _gpu_counts(desk) == {"eight": 1, "one": 1, "shared": 2}
+
+
+def _reserved(node: str) -> str:
+    """All eight cards of this node."""
+    cards = ", ".join(map(str, range(8)))
+    return f"{RESERVED} since 2026-01-01T00:00:00Z: room on {node}, cards {cards}, {EXPECTED}"
+
+
+async def test_pools_grow_for_pods_that_may_not_use_room_that_is_kept(tmp_path: Path) -> None:
+    """Cards are free, but the scheduler keeps them for a pod that has waited for longer."""
+    spec = _spec(GPU_POOLS.replace("count: 0, autoscaling: {min: 0, max: 3}", EIGHT, 1))
+    async with desk_for(tmp_path, *_controllers(spec), crds=[nodepool_crd()]) as desk:
+        await _begin(desk, spec)
+        (node,) = [n for n in await desk.all(NODES) if node_pool.pool_name(n) == "eight"]
+        made = pod("runs", "web")
+        made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "8"}}
+        await desk.create(PODS, made)
+        await desk.bind("runs", node["metadata"]["name"])
+        large = _gpus("nvidia.com/gpu", 8)
+        large["requests"] |= {"cpu": "60"}
+        await _waiting(desk, "large", large, why=_reserved(node["metadata"]["name"]))
+        await _waiting(desk, "small", _gpus("nvidia.com/gpu", 1))
+        assert await _gpu_counts(desk) == {"eight": 1, "one": 1, "shared": 0}
 
 
 async def test_what_can_never_fit_makes_no_pool_grow(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Pods are placed one by one by the same engine that schedules them: on nodes that exist first, then
 on further nodes, of the smallest machine that takes the pod. Pods of a group count together: if too
-few of them would start, no node is added for them.
+few of them would start, no node is added for them. Room that is kept for those that will not start
+is not for the others, as in the scheduler.
 """
 
 from collections import Counter
@@ -14,8 +15,11 @@ from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, decide_on
+from gpupool.engine.future_room import Place
 from gpupool.engine.likeness import likeness
+from gpupool.engine.node_state import Held
 from gpupool.engine.policies.policy import Policy
+from gpupool.engine.reservations import Reservations
 from kubeclient.names import LABEL_HOSTNAME
 
 
@@ -24,6 +28,7 @@ class Together(NamedTuple):
 
     pods: tuple[PodRequest, ...]
     least: int = 1  # how many of them must start
+    kept: tuple[Place, ...] = ()  # where room is kept for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +49,12 @@ class GrowingPool:
 class Growth(NamedTuple):
     further: Counter[str]  # nodes, by pool
     placed: Mapping[str, str]  # uid of a waiting pod that will start -> its node
+    kept: frozenset[str] = frozenset()  # nodes with room that is kept for others that wait
 
     @property
     def used(self) -> frozenset[str]:
-        """Nodes on which waiting pods will start."""
-        return frozenset(self.placed.values())
+        """Nodes on which waiting pods will start, now or later."""
+        return self.kept.union(self.placed.values())
 
 
 def growth(
@@ -63,7 +69,7 @@ def growth(
     growing = _Growing(room, smallest_first, policy, most)
     for together in waiting:
         growing.take(together)
-    return Growth(growing.added, growing.placed)
+    return Growth(growing.added, growing.placed, frozenset(growing.kept))
 
 
 def shrink_again(room: ClusterModel, grown: Growth) -> None:
@@ -73,6 +79,11 @@ def shrink_again(room: ClusterModel, grown: Growth) -> None:
     for pool, count in grown.further.items():
         for number in range(count):
             room.remove_node(_name(pool, number))
+
+
+def _unknown(_held: Held, _of: int) -> float:
+    """When a pod ends: that it has to is enough."""
+    return 0.0
 
 
 def _name(pool: str, number: int) -> str:
@@ -85,7 +96,9 @@ class _Growing:
     ) -> None:
         self.added: Counter[str] = Counter()
         self.placed: dict[str, str] = {}  # uid of a pod -> its node
+        self.kept: set[str] = set()
         self._room = room
+        self._reservations = Reservations(room)
         self._pools = pools
         self._policy = policy
         self._most = most
@@ -94,7 +107,7 @@ class _Growing:
         self._hopeless: set[Hashable] = set()
 
     def take(self, together: Together) -> None:
-        """Makes room for them, or changes nothing."""
+        """Makes room for them, or changes nothing but what is kept for them."""
         undo: list[Callable[[], object]] = []
         placed = sum(self._place(pod, undo) for pod in together.pods)
         if placed < together.least:
@@ -102,6 +115,8 @@ class _Growing:
                 self._hopeless.clear()
             while undo:
                 undo.pop()()
+            for each in self._reservations.restore(together.kept, self._policy, _unknown, 0.0):
+                self.kept |= each.nodes()
 
     def _place(self, pod: PodRequest, undo: list[Callable[[], object]]) -> bool:
         alike = likeness(self._room, pod)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from gpupool.contract.held_allocation import held_allocation
 from gpupool.contract.pods import pod_request
 from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.future_room import Place
 from gpupool.engine.growth import GrowingPool, Growth, Together, growth, named
 from gpupool.engine.policies import DEFAULT, POLICIES
 from gpupool.engine.policies.mix import Mix
@@ -21,6 +22,7 @@ from gpupool.local.drain import must_go
 from gpupool.local.future_nodes import FutureNodes
 from gpupool.local.node_pool import pool_name
 from gpupool.scheduler.groups import Group, group_of
+from gpupool.scheduler.kept_words import told
 from kubeclient.events import NORMAL
 from kubeclient.mirror import Key
 from kubeclient.objects import Obj
@@ -72,11 +74,20 @@ def _add_indexes(context: Context) -> None:
 
 def _is_waiting(pod: Obj) -> bool:
     """Whether the scheduler has found no node for the pod."""
-    return "deletionTimestamp" not in pod["metadata"] and any(
-        c["type"] == "PodScheduled"
-        and c["status"] == "False"
-        and c.get("reason") == "Unschedulable"
-        for c in pod.get("status", {}).get("conditions") or ()
+    return "deletionTimestamp" not in pod["metadata"] and _unschedulable(pod) is not None
+
+
+def _unschedulable(pod: Obj) -> Obj | None:
+    """Its condition."""
+    return next(
+        (
+            c
+            for c in pod.get("status", {}).get("conditions") or ()
+            if c["type"] == "PodScheduled"
+            and c["status"] == "False"
+            and c.get("reason") == "Unschedulable"
+        ),
+        None,
     )
 
 
@@ -140,7 +151,15 @@ def _waiting(context: Context) -> Iterator[Together]:
     for members in groups.values():
         group = group_of(members[0]["metadata"])
         least = group.least - _started(context, group) if isinstance(group, Group) else 1
-        yield Together(tuple(pod_request(pod) for pod in members), max(1, least))
+        yield Together(tuple(map(pod_request, members)), max(1, least), tuple(_kept(members)))
+
+
+def _kept(pods: Iterable[Obj]) -> Iterator[Place]:
+    """Where the scheduler keeps room for them: pods that it keeps off need other room."""
+    for pod in pods:
+        condition = _unschedulable(pod) or {}
+        if (found := told(condition.get("message") or "")) is not None:
+            yield Place(pod_request(pod), found.node, found.cards)
 
 
 def _order(pod: Obj) -> tuple[int, str, str]:
