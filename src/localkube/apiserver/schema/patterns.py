@@ -181,11 +181,11 @@ class _Reading:
     def _escaped(self) -> None:
         kind = self._pattern[self._at + 1 : self._at + 2]
         if kind == "Q":
-            text, end, _ = self._pattern[self._at + 2 :].partition(r"\E")
             self._at += 2
-            for char in text:
+            end = self._pattern.find(r"\E", self._at)
+            for char in self._pattern[self._at : end if end >= 0 else None]:
                 self._character(ord(char), 1)
-            self._at += len(end)
+            self._at += 2 * (end >= 0)
         elif kind in ("A", "z"):
             self._atom("(?:^)" if kind == "A" else "(?:$)", 2)
         elif kind in ("b", "B"):  # the engine knows more letters than RE2's ASCII
