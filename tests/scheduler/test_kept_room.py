@@ -71,6 +71,29 @@ async def test_room_that_is_idle_for_hours_is_free_for_all_again() -> None:
     assert "Reserved" in world.said("large")
 
 
+async def test_a_group_that_comes_back_after_it_has_run_does_not_pause() -> None:
+    world, labels = a_world(), {LABEL_POD_GROUP: "g", LABEL_POD_GROUP_MIN: "1"}
+    await fill(world, "notebook", "x")
+    world.api.add_pod("large", UNITS, labels=labels)
+    await world.settle()
+    await wait(world)
+    await world.end("x")
+    await wait(world)
+    await wait(world, IDLE_S)
+    assert len(world.state.kept_room) == 0
+    await world.end("notebook")
+    assert node_of(world, "large")
+    await world.end("large")
+    for at in range(20):  # nearly all pods start at once here
+        await fill(world, f"short-{at}")
+        await world.end(f"short-{at}")
+    await fill(world, "y", "z")
+    world.api.add_pod("again", UNITS, labels=labels)
+    await world.settle()
+    await wait(world, IDLE_S / 2)
+    assert "Reserved" in world.said("again")
+
+
 async def test_before_that_small_pods_slip_in() -> None:
     world = a_world()
     await fill(world, "x", "y")

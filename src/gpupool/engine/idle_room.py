@@ -45,6 +45,10 @@ class IdleRoom:
         """No room is kept for it now."""
         self._since_s.pop(key, None)
 
+    def started(self, key: Hashable) -> None:
+        """It does not wait any more. Another group may come under the same name."""
+        self._pauses.pop(key, None)
+
 
 def is_idle(cluster: ClusterModel, seat: Seat) -> bool:
     """Whether something is free of what is kept there."""

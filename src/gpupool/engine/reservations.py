@@ -57,7 +57,7 @@ class Reservations:
         self._look_again_s = 0.0
         self._looking, self._moving = RoomSearch(), RoomSearch()
         self._blocked: Hashable = None  # that there is no room for it is known already
-        self._idle = IdleRoom()
+        self.idle = IdleRoom()
 
     @property
     def is_looking(self) -> bool:
@@ -100,7 +100,7 @@ class Reservations:
         calling this again.
         """
         made: list[Reservation] = []
-        due = [each for each in due if not self._idle.pauses(each.key, now_s)]
+        due = [each for each in due if not self.idle.pauses(each.key, now_s)]
         for waiting, by_age in self._in_turn(due) if self.may_consider(now_s) else ():
             if self._made and self._seats() + len(waiting.pods) > self.most():
                 break
@@ -255,7 +255,7 @@ class Reservations:
         if kept is None:
             return False
         self._look_again_s = 0.0
-        self._idle.dropped(key)
+        self.idle.dropped(key)
         for seat in kept.seats:
             self._cluster.unreserve(seat.pod.uid)
         self._seat_of = {u: seat for u, seat in self._seat_of.items() if seat[0] != key}
@@ -266,7 +266,7 @@ class Reservations:
         return [
             kept
             for key, kept in self._made.items()
-            if self._idle.is_over(key, self._is_idle(kept), now_s)
+            if self.idle.is_over(key, self._is_idle(kept), now_s)
         ]
 
     def _is_idle(self, kept: Reservation) -> bool:

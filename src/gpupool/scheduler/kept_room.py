@@ -22,7 +22,7 @@ from gpupool.engine.policies.policy import Policy
 from gpupool.engine.reservation import Reservation, Waiting
 from gpupool.engine.reservations import Reservations
 from gpupool.engine.run_times import RunTimes
-from gpupool.scheduler.groups import Groups, Key
+from gpupool.scheduler.groups import Group, Groups, Key
 from gpupool.scheduler.kept_words import Told, told, words_of
 from gpupool.scheduler.pending import Pending
 from kubeclient.times import seconds_of, stamp
@@ -81,6 +81,8 @@ class KeptRoom:
         self._patience.placed(pod.request.priority, self.waited_s(pod))
         self.began(pod.request)
         dropped = self.drop(pod.uid)
+        for key in (pod.uid, _key_of(pod.group)):
+            self._reservations.idle.started(key)
         self._reservations.backfilled(pod.uid, policy)
         return dropped
 
@@ -291,6 +293,10 @@ def _told(job: Job) -> list[Told] | None:
     return seats if len(seats) == len(job[1]) else None
 
 
+def _key_of(group: Group | None) -> Hashable:
+    return ("group", group.key) if group is not None else None
+
+
 def jobs_of(waiting: Collection[Pending], groups: Groups) -> Iterator[Job]:
     """Of a group that is not complete as many pods as it needs, the smallest; else each pod."""
     members: dict[Key, list[Pending]] = {}
@@ -299,8 +305,8 @@ def jobs_of(waiting: Collection[Pending], groups: Groups) -> Iterator[Job]:
             yield pod.uid, [pod]
         else:
             members.setdefault(pod.group.key, []).append(pod)
-    for key, pods in members.items():
+    for pods in members.values():
         group = pods[0].group
         least = groups.missing(group) if group is not None else 0
         if len(pods) >= least:
-            yield ("group", key), sorted(pods, key=lambda each: size_of(each.request))[:least]
+            yield _key_of(group), sorted(pods, key=lambda each: size_of(each.request))[:least]
