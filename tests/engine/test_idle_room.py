@@ -27,10 +27,28 @@ def test_each_time_it_may_be_idle_for_twice_as_long() -> None:
     assert pauses_h == [5, 17, 41, 89]
 
 
-def test_room_that_somebody_uses_meanwhile_is_not_idle() -> None:
-    room = IdleRoom()
-    for hour in range(100):
-        assert not room.is_over("job", hour % 4 != 0, hour * HOUR_S)
+def lapses_at_h(used_h: float, idle_h: float) -> list[float]:
+    """Room that is used and idle by turns."""
+    room, now_h, found = IdleRoom(), 0.0, []
+    while now_h < 100:
+        for is_idle, hours in ((False, used_h), (True, idle_h)):
+            if room.is_over("job", is_idle, now_h * HOUR_S):
+                found.append(now_h)
+            now_h += hours
+            if room.is_over("job", is_idle, now_h * HOUR_S):
+                found.append(now_h)
+    return found
+
+
+def test_room_that_is_used_for_half_of_the_time_is_not_idle() -> None:
+    assert lapses_at_h(1, 1) == []
+    assert lapses_at_h(3, 2) == []
+
+
+def test_a_minute_of_use_does_not_make_up_for_hours() -> None:
+    """Such as that of a pod that comes once in an hour."""
+    first, *_ = lapses_at_h(1 / 60, 1)
+    assert 4 < first < 6
 
 
 def test_no_more_than_some_thousand_pauses_are_remembered() -> None:
@@ -41,7 +59,7 @@ def test_no_more_than_some_thousand_pauses_are_remembered() -> None:
         room.dropped(number)
     assert len(room._pauses) == idle_room._MOST_KNOWN
     assert room.pauses(9_999, IDLE_S)
-    assert not room._since_s
+    assert not room._idle
 
 
 def test_nothing_is_idle_before_something_was_freed() -> None:

@@ -1,12 +1,13 @@
 """IdleRoom: for how long cards may be kept idle for a pod that waits (`reservations.py`).
 
 A pod of eight cards beside a notebook that runs for weeks would otherwise keep seven cards idle for
-weeks. So after some hours without use the room is free for all again, for as long as it was idle.
-Then it may be kept once more, twice as long as the last time: longer than any pod runs one day, so
-that the pod gets its turn nevertheless.
+weeks. So after some hours without use, less those with use, the room is free for all again, for as
+long as it was idle. Then it may be kept once more, twice as long as the last time: longer than any
+pod runs one day, so that the pod gets its turn nevertheless.
 """
 
 from collections.abc import Hashable
+from typing import NamedTuple
 
 from gpupool.engine.card_holds import CardHold
 from gpupool.engine.cluster import ClusterModel, reserved_uid
@@ -18,24 +19,36 @@ _MOST_DOUBLED = 16  # 30 years
 _MOST_KNOWN = 4096
 
 
+class _Idle(NamedTuple):
+    """Of a room that is kept now."""
+
+    sum_s: float = 0.0  # how much longer it was idle than used, so far
+    seen_s: float = 0.0  # when somebody looked last
+    is_idle: bool = False  # since then
+
+    def at(self, now_s: float) -> float:
+        gone_s = now_s - self.seen_s
+        return max(0.0, self.sum_s + (gone_s if self.is_idle else -gone_s))
+
+
 class IdleRoom:
     def __init__(self) -> None:
-        self._since_s: dict[Hashable, float] = {}  # of those whose room is idle now
+        self._idle: dict[Hashable, _Idle] = {}
         self._pauses: dict[Hashable, tuple[int, float]] = {}  # how many, and the end of the last
 
     def is_over(self, key: Hashable, is_idle: bool, now_s: float) -> bool:
         """Whether its room was idle for too long. If so, it pauses from now on."""
-        if not is_idle:
-            self._since_s.pop(key, None)
-            return False
-        since_s = self._since_s.setdefault(key, now_s)
+        # Use for a minute must not make up for hours: pods that come each hour would keep it idle
+        # for ever.
+        idle_s = self._idle.get(key, _Idle()).at(now_s)
+        self._idle[key] = _Idle(idle_s, now_s, is_idle)
         times, _ = self._pauses.get(key, (0, 0.0))
-        if now_s - since_s < IDLE_S * 2 ** min(times, _MOST_DOUBLED):
+        if not is_idle or idle_s < IDLE_S * 2 ** min(times, _MOST_DOUBLED):
             return False
         if len(self._pauses) >= _MOST_KNOWN:
             del self._pauses[next(iter(self._pauses))]
         self._pauses.pop(key, None)
-        self._pauses[key] = (times + 1, now_s + (now_s - since_s))
+        self._pauses[key] = (times + 1, now_s + idle_s)
         return True
 
     def pauses(self, key: Hashable, now_s: float) -> bool:
@@ -43,7 +56,7 @@ class IdleRoom:
 
     def dropped(self, key: Hashable) -> None:
         """No room is kept for it now."""
-        self._since_s.pop(key, None)
+        self._idle.pop(key, None)
 
     def started(self, key: Hashable) -> None:
         """It does not wait any more. Another group may come under the same name."""
