@@ -8,6 +8,7 @@ names of groups, are left out.
 """
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 _LAST = 0x10FFFF
@@ -19,8 +20,9 @@ _PROPERTY = re.compile(r"\\([pP])(?:\{(\^?)([A-Za-z_]{1,60})\}|([A-Za-z]))")
 _OCTAL = re.compile(r"\\(?:0[0-7]{0,2}|[1-7][0-7]{1,2})")
 _HEX = re.compile(r"\\x(?:\{([0-9A-Fa-f]{1,8})\}|([0-9A-Fa-f]{2}))")
 _HALF_HEX = re.compile(r"\\x(?:\{[0-9A-Fa-f]{0,6}+.?|.{0,2})|\\.", re.DOTALL)  # as far as Go reads
-_POSIX = re.compile(r"\[:(\^?)([a-z]+):\]")
+_POSIX = re.compile(r"\[:(\^?)(.*?):\]", re.DOTALL)
 _CONTROLS = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
+_ALSO = {ord("k"): 0x212A, ord("s"): 0x17F}
 _Ranges = tuple[tuple[int, int], ...]
 
 
@@ -76,6 +78,7 @@ class _Reading:
         self._last = 0  # that of what a repetition would repeat; 0: nothing is there
         self._begin = 0  # where it begins in what is made
         self._repeated_at = -1  # where the repetition began that has just been read
+        self._last_end = pattern.rfind(":]")  # of a class with a name
 
     def whole(self) -> str:
         while self._at < len(self._pattern):
@@ -191,7 +194,7 @@ class _Reading:
         elif kind in ("b", "B"):  # the engine knows more letters than RE2's ASCII
             self._atom(rf"(?:\{kind})", 2)
         elif kind and kind.lower() in "dsw":
-            self._atom(_any_of(_class(kind.lower(), kind.isupper())), 2)
+            self._folded(_any_of(self._class(kind.lower(), kind.isupper())), 2)
         elif kind and kind in "pP":
             made, length = self._property(self._at)
             self._folded(made, length)
@@ -239,17 +242,18 @@ class _Reading:
 
     def _in_brackets(self, at: int) -> tuple[str, int]:
         pattern = self._pattern
-        if found := _POSIX.match(pattern, at):
+        # Where there is an end somewhere: else each beginning would be read to the end in vain.
+        if at + 2 <= self._last_end and (found := _POSIX.match(pattern, at)):
             if found[2] not in _CLASSES or len(found[2]) == 1:
                 raise BadPattern(f"invalid character class range: `{found.group()}`")
-            return _inside(_class(found[2], bool(found[1]))), found.end()
+            return _inside(self._class(found[2], bool(found[1]))), found.end()
         if pattern[at : at + 1] == "\\":
             kind = pattern[at + 1 : at + 2]
             if kind and kind in "pP":
                 made, length = self._property(at)
                 return made, at + length
             if kind and kind.lower() in "dsw":
-                return _inside(_class(kind.lower(), kind.isupper())), at + 2
+                return _inside(self._class(kind.lower(), kind.isupper())), at + 2
         low, end = self._class_character(at)
         high = low
         if pattern.startswith("-", end) and not pattern.startswith("]", end + 1):
@@ -258,6 +262,13 @@ class _Reading:
             if high < low:
                 raise BadPattern(f"invalid character class range: `{pattern[at:end]}`")
         return _inside(((low, high),)), end
+
+    def _class(self, name: str, is_negative: bool) -> _Ranges:
+        spans = _CLASSES[name]
+        if not is_negative:
+            return spans
+        # First folded and then negated: else each letter would be in it by its other case.
+        return _without(_in_both_cases(spans) if "i" in self._flags else spans)
 
     def _class_character(self, at: int) -> tuple[int, int]:
         if at >= len(self._pattern):
@@ -283,15 +294,21 @@ def _any_of(spans: _Ranges) -> str:
     return f"[{_inside(spans)}]"
 
 
-def _class(name: str, is_negative: bool) -> _Ranges:
-    spans = _CLASSES[name]
-    if not is_negative:
-        return spans
+def _without(spans: _Ranges) -> _Ranges:
     ends = [-1, *(high for _, high in spans)]
     begins = [*(low for low, _ in spans), _LAST + 1]
     return tuple(
         (end + 1, begin - 1) for end, begin in zip(ends, begins, strict=True) if end + 1 < begin
     )
+
+
+@cache
+def _in_both_cases(spans: _Ranges) -> _Ranges:
+    """Of a class of ASCII; two letters beyond it are k and s in another form."""
+    codes = {code for low, high in spans for code in range(low, high + 1)}
+    codes |= {ord(chr(code).swapcase()) for code in codes}
+    codes |= {also for code, also in _ALSO.items() if code in codes}
+    return tuple((code, code) for code in sorted(codes))
 
 
 _STEPS = {

@@ -43,6 +43,10 @@ def _matches(pattern: str, text: str) -> bool:
         (r"^\s$", " ", "\u00a0"),
         (r"^\w$", "_", "é"),
         (r"^\p{^Lu}\pN$", "a1", "A1"),
+        # Folded before they are negated
+        (r"^(?i)[\W5]$", "5", "k"),
+        ("^(?i)[[:^lower:]]$", "1", "A"),
+        (r"^(?i)\w\W$", "\u017f-", "a\u212a"),
         # What is only a character
         ("^a{,3}$", "a{,3}", "aa"),
         ("^{]}$", "{]}", "{"),
@@ -75,6 +79,8 @@ def test_a_pattern_is_understood_as_by_go(pattern: str, matching: str, other: st
         ("[a", "missing closing ]: `[a`"),
         ("[z-a]", "invalid character class range: `z-a`"),
         ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
+        ("[[:Foo 1:]]", "invalid character class range: `[:Foo 1:]`"),
+        ("[[:]a[:]", "invalid character class range: `[:]a[:]`"),
         ("a**", "invalid nested repetition operator: `**`"),
         ("a{2}??", "invalid nested repetition operator: `{2}??`"),
         ("(|*)", "missing argument to repetition operator: `*`"),
@@ -102,7 +108,9 @@ def test_a_pattern_that_would_fill_the_memory_is_not_evaluated() -> None:
     assert searchable(r"\PC{1000}") == ""
 
 
-@pytest.mark.parametrize("part", [r"\Q\E", r"\Qa\E", "(?i)*", "(?i)a", "()", "[a]", r"\pL"])
+@pytest.mark.parametrize(
+    "part", [r"\Q\E", r"\Qa\E", "(?i)*", "(?i)a", "()", "[a]", "[[:a]", r"\pL"]
+)
 def test_a_long_pattern_takes_as_long_as_many_short_ones(part: str) -> None:
     def seconds(times: int) -> float:
         began = time.process_time()
