@@ -28,9 +28,10 @@ async def fill(world: Stepped, *names: str, units: int = HALF) -> None:
         await world.place(name, units)
 
 
-async def wait(world: Stepped, seconds: float = LONG_S) -> None:
-    world.now_s += seconds
-    await world.settle()
+async def wait(world: Stepped, *seconds: float) -> None:
+    for each in seconds or (LONG_S,):
+        world.now_s += each
+        await world.settle()
 
 
 async def test_what_is_freed_is_kept_for_the_pod_that_has_waited() -> None:
@@ -75,22 +76,17 @@ async def test_a_group_that_comes_back_after_it_has_run_does_not_pause() -> None
     world, labels = a_world(), {LABEL_POD_GROUP: "g", LABEL_POD_GROUP_MIN: "1"}
     await fill(world, "notebook", "x")
     world.api.add_pod("large", UNITS, labels=labels)
-    await world.settle()
-    await wait(world)
+    await wait(world, 0, LONG_S)
     await world.end("x")
-    await wait(world)
-    await wait(world, IDLE_S)
+    await wait(world, LONG_S, IDLE_S)
     assert len(world.state.kept_room) == 0
-    await world.end("notebook")
-    assert node_of(world, "large")
-    await world.end("large")
-    for at in range(20):  # nearly all pods start at once here
-        await fill(world, f"short-{at}")
-        await world.end(f"short-{at}")
+    for name in ("notebook", "large", *(f"short-{at}" for at in range(20))):
+        if name.startswith("short"):  # nearly all pods start at once here
+            await fill(world, name)
+        await world.end(name)
     await fill(world, "y", "z")
     world.api.add_pod("again", UNITS, labels=labels)
-    await world.settle()
-    await wait(world, IDLE_S / 2)
+    await wait(world, 0, IDLE_S / 2)
     assert "Reserved" in world.said("again")
 
 
