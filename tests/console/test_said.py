@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from gpupool.console.parts.cells import Text
 from gpupool.console.said import reason_cell, said, said_cell, shortly
 from gpupool.console.words import CHINESE, ENGLISH, translator
+from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.card_words import card_summary
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.explain import explain
+from gpupool.scheduler.kept_words import words_of
 from gpupool.scheduler.next_step import next_step
 from tests.engine.building import POLICY, cluster_of
 from tests.engine.samples import nodes, pods
@@ -55,6 +57,24 @@ def test_a_quota_that_is_used_up_is_said_in_chinese() -> None:
     assert said(CHINESE_WORDS, words) == (
         "配额 load-balancers 为 60，已用 60，需要 61。提高配额：gpupool quota set x=61"
     )
+
+
+@pytest.mark.parametrize(
+    ("within_s", "chinese"), [(50, "50 秒"), (600, "10 分钟"), (86_400, "24 小时")]
+)
+def test_room_that_is_kept_is_said_in_chinese(within_s: float, chinese: str) -> None:
+    node, shares = "gpu-1", tuple(CardShare(f"GPU-{at}", at, 15, 16130, 15) for at in (0, 3))
+    place = Placement(node, Allocation((ContainerGpus("main", shares, Isolation.NONE),)))
+    since = "2026-11-18T07:54:43Z"
+    words = words_of(place, since, within_s)
+    kept = f"已为其保留：gpu-1 的 GPU 卡 0, 3（自 {since} 起），预计此后 {chinese}内可用。"
+    assert said(CHINESE_WORDS, words) == kept
+    message = SAID[4].partition(" preemption: ")[0]
+    lacks = f"{message} GPUs: none of 8 has 6 units free, the best has 4."
+    assert said(CHINESE_WORDS, f"{lacks} {words}") == said(CHINESE_WORDS, lacks) + kept
+    assert shortly(CHINESE_WORDS, f"{lacks} {words}") == shortly(CHINESE_WORDS, lacks)
+    english = translator(ENGLISH)
+    assert said(english, f"{lacks} {words}") == f"{said(english, lacks)} {words}"
 
 
 def test_english_stays_as_it_was_said_but_for_units() -> None:

@@ -32,6 +32,7 @@ def said(t: Translate, text: str) -> str:
 def shortly(t: Translate, text: str) -> str:
     """What a waiting pod lacks, out of a message of the scheduler: the cards, else why no node will
     do. What it says of preemption is for those who read all of it."""
+    text = text.partition(" Reserved for it since ")[0]  # what it has is not what it lacks
     _, is_about_cards, cards = text.rpartition("GPUs: ")
     if is_about_cards:
         return said(t, f"GPUs: {cards}")

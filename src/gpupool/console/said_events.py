@@ -6,6 +6,7 @@ from gpupool.console.words import word
 # Reasons are names that programs read; in other languages the name stands beside the words.
 REASONS = (
     *(word("Scheduled"), word("FailedScheduling"), word("Preempted"), word("TaintManagerEviction")),
+    word("Reserved"),
     *(word("Pulling"), word("Pulled"), word("Created"), word("Started"), word("Killing")),
     *(word("BackOff"), word("Unhealthy"), word("Failed"), word("Evicted"), word("FailedMount")),
     *(word("SuccessfulCreate"), word("SuccessfulDelete"), word("FailedCreate")),

@@ -17,6 +17,8 @@ NUMBERS = frozenset(
 LISTS = {"reasons": word(", "), "names": word(", "), "facts": word("; "), "complaints": word("; ")}
 
 _WHOLE_MESSAGES = (
+    word("{message} Reserved for it since {kept}"),
+    word("Reserved for it since {kept}"),
     word("{message} GPUs: {summary}."),
     word("GPUs: {summary}."),
     word("{message} preemption: {room}"),
@@ -27,6 +29,12 @@ _WHOLE_MESSAGES = (
     word("not eligible due to preemptionPolicy=Never."),
     word("not eligible due to a terminating pod on the nominated node."),
 )
+# What `scheduler/kept_words.py` says of room that is kept for a pod.
+_KEPT = (
+    word("{name}: room on {selector}, card {text}, expected in {wait} from then."),
+    word("{name}: room on {selector}, cards {text}, expected in {wait} from then."),
+)
+_TIMES = (word("{count} s"), word("{count} min"), word("{count} h"))
 _SUMMARIES = (
     word("the only card is offered in shares (aliyun.com/gpu-mem), not whole"),
     word("the only card is offered whole (nvidia.com/gpu), not in shares"),
@@ -245,6 +253,8 @@ FORMS = (*_OTHERS, *_MANIFESTS, *EVENTS, *_OF_CARDS, *_REASONS, *REFUSALS)
 # Of a list: the forms of its parts. None at all: names that others have given.
 INSIDE: Mapping[str, tuple[str, ...]] = {
     "reasons": (*_COUNTED, *_REASONS),
+    "kept": _KEPT,
+    "wait": _TIMES,
     "holders": _HOLDERS,
     "names": _HOLDERS,
     "pod": _HOLDERS[2:],

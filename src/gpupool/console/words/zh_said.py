@@ -1,6 +1,17 @@
 """Chinese: what scheduler and agents say about pods and cards."""
 
 _MESSAGES = {
+    "{message} Reserved for it since {kept}": "{message}已为其保留：{kept}",
+    "Reserved for it since {kept}": "已为其保留：{kept}",
+    "{name}: room on {selector}, card {text}, expected in {wait} from then.": (
+        "{selector} 的 GPU 卡 {text}（自 {name} 起），预计此后 {wait}内可用。"
+    ),
+    "{name}: room on {selector}, cards {text}, expected in {wait} from then.": (
+        "{selector} 的 GPU 卡 {text}（自 {name} 起），预计此后 {wait}内可用。"
+    ),
+    "{count} s": "{count} 秒",
+    "{count} min": "{count} 分钟",
+    "{count} h": "{count} 小时",
     ", ": "，",
     "; ": "；",
     "{message} GPUs: {summary}.": "{message}GPU 卡：{summary}。",

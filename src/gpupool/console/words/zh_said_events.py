@@ -4,6 +4,7 @@ _REASONS = {
     "Scheduled": "已调度",
     "FailedScheduling": "调度失败",
     "Preempted": "被抢占",
+    "Reserved": "已保留资源",
     "TaintManagerEviction": "因污点驱逐",
     "Pulling": "正在拉取镜像",
     "Pulled": "镜像已就绪",
