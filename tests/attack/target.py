@@ -40,6 +40,9 @@ AS_KUBERNETES = (
     "target.name: Required value",
     "target.kind: Unsupported value",
     "unknown patch type: ",
+    # Of strategic merge patches, what its handler of patches passes on as it comes.
+    " does not contain declared merge key: ",
+    "list element types are not identical: ",
 )
 
 
