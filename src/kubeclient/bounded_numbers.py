@@ -10,3 +10,8 @@ def bounded_number(text: str, digits: int = _DIGITS) -> int | None:
     4,300 digits on, also for a text that consists of nothing but digits."""
     is_one = 0 < len(text) <= digits and text.isascii() and text.isdigit()
     return int(text) if is_one else None
+
+
+def first_digits(digits: str) -> int:
+    """For numbers of which more digits mean no more, such as percentages."""
+    return int(digits.lstrip("0")[:_DIGITS] or "0")

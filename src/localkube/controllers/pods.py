@@ -8,12 +8,11 @@ import msgspec
 import orjson
 
 from kubeclient import times
-from kubeclient.bounded_numbers import bounded_number
+from kubeclient.bounded_numbers import bounded_number, first_digits
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' alphabet: no vowels, so no words
-_DIGITS = 18  # of a percentage: more mean no more
 _LARGE = 1 << 14  # bytes
 _FNV_START, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
@@ -63,7 +62,7 @@ def count_of(value: int | str, total: int, *, round_up: bool) -> int:
     """A number, or a percentage of `total`: the values of maxSurge, maxUnavailable and the like."""
     if isinstance(value, int):
         return value
-    hundredths = int(value.rstrip("%").lstrip("0")[:_DIGITS] or "0") * total
+    hundredths = first_digits(value.rstrip("%")) * total
     return -(-hundredths // 100) if round_up else hundredths // 100
 
 

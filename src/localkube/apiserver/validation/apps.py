@@ -2,6 +2,7 @@
 
 import re
 
+from kubeclient.bounded_numbers import first_digits
 from kubeclient.objects import Obj
 from localkube.apiserver.validation import counts
 from localkube.apiserver.validation.claims import claim_spec
@@ -31,7 +32,6 @@ from localkube.apiserver.validation.selectors import (
     selects,
 )
 
-_DIGITS = 18
 _is_number = re.compile("[+-]?[0-9]{1,18}", re.ASCII).fullmatch
 NO_MATCH = "`selector` does not match template `labels`"
 _STATEFUL_CHANGES = (
@@ -175,7 +175,7 @@ def amount(value: int | str) -> int:
     if isinstance(value, int):
         return value
     if not percent(value):
-        return int(value[:-1].lstrip("0")[:_DIGITS] or "0")
+        return first_digits(value[:-1])
     return int(value) if _is_number(value) else 0
 
 
