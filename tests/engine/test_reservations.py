@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
@@ -276,15 +276,18 @@ def test_a_pod_that_fits_on_no_node_keeps_nobody_from_a_reservation() -> None:
     assert [each.waiting.key for each in made] == ["big"]
 
 
-def test_patience_follows_what_pods_of_the_same_priority_wait() -> None:
-    patience = Patience()
-    assert patience.of(0) == 60
+def test_patience_follows_what_pods_of_the_same_priority_and_size_wait() -> None:
+    patience, small, large = Patience(), [whole("small")], [whole("large", 8)]
+    assert patience.of(small) == patience.of(large) == 60
     for waited_s in range(1000):
-        patience.placed(0, waited_s)
-    assert 1400 < patience.of(0) < 1500
-    assert patience.of(5) == 60
-    patience.placed(7, 1e9)
-    assert patience.of(7) == 86_400
+        patience.placed(large, waited_s)
+        patience.placed(small, 0)
+    assert 900 < patience.of(large) < 1000
+    assert patience.of([*small, *large]) == patience.of(large)  # they start together
+    assert patience.of(small) == 60
+    assert patience.of([replace(large[0], priority=5)]) == 60
+    patience.placed([replace(large[0], priority=7)], 1e9)
+    assert patience.of([replace(large[0], priority=7)]) == 86_400
 
 
 # -- one rule each -----------------------------------------------------------------------------

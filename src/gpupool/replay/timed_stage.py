@@ -16,7 +16,7 @@ from gpupool.engine.gang import Placements, decide_gang
 from gpupool.engine.kinds import kind_of
 from gpupool.engine.node_state import Held
 from gpupool.engine.packing import Packing
-from gpupool.engine.patience import Patience
+from gpupool.engine.patience import LEAST_PATIENCE_S, Patience
 from gpupool.engine.reservation import Waiting
 from gpupool.engine.reservations import Reservations
 from gpupool.engine.run_times import RunTimes
@@ -179,7 +179,7 @@ class TimedStage:
             self.cluster.hold(request, *found[request.uid])
             self.reservations.backfilled(request.uid, self.packing.policy)
             self._began[request.uid] = (kind_of(request), now - job.ran_s)
-        self.patience.placed(0, now - job.arrives_s)
+        self.patience.placed(job.requests, now - job.arrives_s)
         self.allocated_milli += job.gpu_milli
 
     def leave(self, job: TimedJob, now: int) -> None:
@@ -219,9 +219,12 @@ class TimedStage:
 
         made: list[tuple[int, ...]] = []
         if self.reservations.may_consider(now):
-            before_s = now - self.patience.of(0)
-            old = takewhile(lambda job: job.arrives_s < before_s, waiting)
-            due = [Waiting(job.members, job.requests, job.arrives_s) for job in old]
+            old = takewhile(lambda job: job.arrives_s < now - LEAST_PATIENCE_S, waiting)
+            due = [
+                Waiting(job.members, job.requests, job.arrives_s)
+                for job in old
+                if job.arrives_s < now - self.patience.of(job.requests)
+            ]
             if due:
                 found = self.reservations.consider(due, policy, ends, now)
                 made = [cast(tuple[int, ...], each.waiting.key) for each in found]

@@ -78,7 +78,7 @@ class KeptRoom:
 
     def placed(self, pod: Pending, policy: Policy) -> bool:
         """A node was found for a pod that waited. Whether room of its own was given up for it."""
-        self._patience.placed(pod.request.priority, self.waited_s(pod))
+        self._patience.placed([pod.request], self.waited_s(pod))
         self.began(pod.request)
         dropped = self.drop(pod.uid)
         for key in (pod.uid, _key_of(pod.group)):
@@ -229,16 +229,13 @@ class KeptRoom:
         return not self._reservations.still_holds(kept.waiting.key, policy)
 
     def _due(self, jobs: Iterator[Job]) -> list[Waiting]:
-        """Those that have waited for longer than usual, the most important and oldest first."""
-        patience_s: dict[int, float] = {}
+        """Those that have waited for longer than is usual, the most important and oldest first."""
         due = []
         for key, pods in jobs:
             if not all(_wants_room(pod.request) for pod in pods):
                 continue
             waiting = self._waiting(key, pods)
-            if waiting.priority not in patience_s:
-                patience_s[waiting.priority] = self._patience.of(waiting.priority)
-            if self._clock() - waiting.since_s > patience_s[waiting.priority]:
+            if self._clock() - waiting.since_s > self._patience.of(waiting.pods):
                 due.append(waiting)
         return sorted(due, key=lambda waiting: (-waiting.priority, waiting.since_s))
 
