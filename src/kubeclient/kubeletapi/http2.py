@@ -61,6 +61,9 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        if self.is_over:  # closed when only the event loop knew its socket
+            self._transport.abort()
+            return
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(_WINDOW_BYTES)
         self._flush()

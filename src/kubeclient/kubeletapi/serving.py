@@ -40,6 +40,9 @@ POD_RESOURCES = "v1.PodResourcesLister"
 _LONGEST_SOCKET_PATH = 107  # bytes; the kernel's limit
 _MAX_REQUEST_BYTES = 16 * 1024 * 1024  # a preferred allocation names every free device
 _LAST_ANSWERS_S = 5.0  # calls in progress may finish; then streams are cut
+# Of the event loop, from a caller's connect to its connection. asyncio loses the socket of a caller
+# who was accepted and has no connection yet when the server is closed (Python 3.11).
+_ACCEPT_TURNS = 3
 _BEGIN = [(":status", "200"), ("content-type", "application/grpc")]
 
 
@@ -137,10 +140,12 @@ async def serving(
     finally:
         # A start that is cancelled leaves a socket open, so a cancellation waits until it is over.
         await asyncio.wait((starting,))
+        _remove(socket)
+        for _ in range(_ACCEPT_TURNS):
+            await asyncio.sleep(0)
         if starting.exception() is None:
             starting.result().close()
         await calls.end()
-        _remove(socket)
 
 
 async def _listening(socket: Path, connection: Callable[[], Connection]) -> asyncio.Server:

@@ -1,7 +1,9 @@
 """Both sides of the API over real sockets."""
 
 import asyncio
+import contextlib
 import gc
+import socket as sockets
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -197,6 +199,25 @@ async def test_a_server_that_is_cancelled_at_any_moment_is_stopped(
     gc.collect()
     assert not broken
     assert not (tmp_path / "s.sock").exists()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_caller_that_comes_while_the_server_ends_is_sent_away(
+    tmp_path: Path, turns: int
+) -> None:
+    """Between its accept and its first byte, nobody but the event loop knows a connection."""
+    path = tmp_path / "p.sock"
+    with sockets.socket(sockets.AF_UNIX) as caller:
+        caller.setblocking(False)
+        async with serving(path, [device_plugin_service(Plugin())]):
+            caller.connect(str(path))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(10):
+            with contextlib.suppress(ConnectionResetError):  # not even accepted
+                while await loop.sock_recv(caller, 1024):
+                    pass
 
 
 async def test_a_long_list_of_devices_arrives_whole(tmp_path: Path) -> None:
