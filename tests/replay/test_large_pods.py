@@ -6,7 +6,9 @@ from random import Random
 import pytest
 
 from gpupool.engine import packing
+from gpupool.replay import run
 from gpupool.replay.study import Method, outcomes
+from gpupool.replay.synthetic import synthetic_trace
 from gpupool.replay.trace import Job, Machine, Trace, node_of, pod_of
 
 
@@ -23,14 +25,18 @@ def small_trace() -> Trace:
     return Trace("small", tuple(map(node_of, machines)), tuple(map(pod_of, jobs)))
 
 
-def accepted(load: float, policy: str = "residue") -> tuple[float, float]:
+def accepted(
+    load: float, policy: str = "residue", trace: Trace | None = None
+) -> tuple[float, float]:
     """Percent of the GPU, and of the pods with several cards; two seeds."""
-    runs = [
+    found = [
         outcome.figures
-        for outcome in outcomes(small_trace(), Method("churn", load), [policy], (0, 1), _quiet)
+        for outcome in outcomes(
+            trace or small_trace(), Method("churn", load), [policy], (0, 1), _quiet
+        )
     ]
     gpu, multi = (
-        sum(run[name] for run in runs) / len(runs)
+        sum(each[name] for each in found) / len(found)
         for name in ("accepted_gpu", "accepted_multi_gpu")
     )
     return gpu, multi
@@ -57,3 +63,14 @@ def test_without_prices_less_gpu_is_accepted(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(packing.Packing, "_renew_prices", no_prices)
     assert accepted(0.95)[0] < gpu - 1
+
+
+def test_under_overload_small_pods_leave_places_to_large_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trace = synthetic_trace(100)
+    gpu, multi = accepted(1.1, trace=trace)
+    monkeypatch.setattr(run, "is_last_place", lambda *_: False)
+    gpu_before, multi_before = accepted(1.1, trace=trace)
+    assert multi > multi_before + 5
+    assert gpu > gpu_before - 0.5

@@ -136,16 +136,18 @@ async def _existing(kube: "Kube", state: "ClusterState", namespace: str, name: s
     if phase in ("Succeeded", "Failed"):
         return Answer("Pod", namespace, name, ENDED, message=phase)
     request = request_with_volumes(found, state.storage)
-    hints = (*reserved_words(found), *_hints(state, found))
+    hints = (*words_of_room(found), *_hints(state, found))
     return _outlook(state, ("Pod", namespace, name), request, hints)
 
 
-def reserved_words(pod: "Obj") -> tuple[str, ...]:
-    """What the scheduler says of room that it keeps for the pod."""
-    from gpupool.scheduler.kept_words import RESERVED
+def words_of_room(pod: "Obj") -> tuple[str, ...]:
+    """What the scheduler says of room that it keeps for the pod, or for others instead of it."""
+    from gpupool.scheduler.kept_words import LEFT, RESERVED
 
     for condition in (pod.get("status") or {}).get("conditions") or ():
         words = str(condition.get("message") or "")
+        if condition.get("type") == "PodScheduled" and words == LEFT:
+            return (LEFT,)
         if condition.get("type") == "PodScheduled" and RESERVED in words:
             return (words[words.index(RESERVED) :],)
     return ()

@@ -19,6 +19,11 @@ LISTS = {"reasons": word(", "), "names": word(", "), "facts": word("; "), "compl
 _WHOLE_MESSAGES = (
     word("{message} Reserved for it since {kept}"),
     word("Reserved for it since {kept}"),
+    word(
+        "Room that is free for it is left to larger pods: more GPUs are asked for than there are, "
+        "and few nodes have as many untouched cards as those pods need. It gets a place when one "
+        "of its size ends, or when it has waited for long."
+    ),
     word("{message} GPUs: {summary}."),
     word("GPUs: {summary}."),
     word("{message} preemption: {room}"),

@@ -117,7 +117,9 @@ class Packing:
         running = self._running(cluster, market)
         free = free_of(cluster, self.policy, market.machines, market.sizes)
         self._look_at_refusals(cluster, market, running)
-        prices = prices_of(market, running, free, self.overload)
+        # While the cluster fills, nobody knows yet whether large pods will come again.
+        keeps_places = self.overload > 1 and self._refusals.pods_leave
+        prices = prices_of(market, running, free, self.overload, keeps_places=keeps_places)
         self.policy = replace(self.policy, prices=prices)
 
     def _look_at_refusals(self, cluster: ClusterModel, market: Market, running: Floats) -> None:

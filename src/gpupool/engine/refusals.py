@@ -65,13 +65,18 @@ class Refusals:
         self._held = self._held * fade + held * len(got_in)
         self._pods = self._pods * fade + len(got_in)
 
+    @property
+    def pods_leave(self) -> bool:
+        """Whether about as much leaves as comes. If not, the cluster fills."""
+        return self._left > 0 and self._left >= _LEAVES * self._asked
+
     def load(self, cards: float) -> float:
         """What is asked for, as a part of all cards; 0: not known.
 
         What comes with each pod, times how long it stays: what is held is so many times what
         leaves with each pod (Little's law). So it is known long before the cluster is full.
         """
-        if self._left > 0 and self._left >= _LEAVES * self._asked:
+        if self.pods_leave:
             return self._held / self._pods * self._asked / self._left / cards
         held = (self._before or 0.0) / cards
         return held / max(self.accepted, _LEAST_ACCEPTED) if held >= _BUSY else 0.0

@@ -6,8 +6,10 @@ from heapq import heappop, heappush
 from time import process_time
 
 from gpupool.core.gpu import Allocation
+from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
+from gpupool.engine.last_places import is_last_place
 from gpupool.engine.packing import Packing
 from gpupool.replay.arrivals import Arrivals
 from gpupool.replay.trace import MILLI, Trace, TracePod
@@ -61,15 +63,22 @@ class Stage:
     def attempt(self, pod: TracePod, uid: str) -> Placement | None:
         request = replace(pod.request, uid=uid)
         began = process_time()
-        decision = decide(self.cluster, request, self.packing.policy)
-        if isinstance(decision, Placement):
-            self.cluster.hold(request, decision.node, decision.allocation)
+        found = self._decide(request)
+        if found is not None:
+            self.cluster.hold(request, found.node, found.allocation)
         self.seconds += process_time() - began
-        if not isinstance(decision, Placement):
+        if found is None:
             return None
         self._sizes[uid] = pod.gpu_milli
         self.allocated_milli += pod.gpu_milli
-        return decision
+        return found
+
+    def _decide(self, pod: PodRequest) -> Placement | None:
+        policy = self.packing.policy
+        found = decide(self.cluster, pod, policy)
+        if not isinstance(found, Placement) or is_last_place(self.cluster, pod, policy, found):
+            return None
+        return found
 
     def fragments_milli(self) -> int:
         """The free part of partly used cards."""

@@ -14,6 +14,7 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.gang import Placements, decide_gang
 from gpupool.engine.kinds import kind_of
+from gpupool.engine.last_places import is_last_place
 from gpupool.engine.node_state import Held
 from gpupool.engine.packing import Packing
 from gpupool.engine.patience import LEAST_PATIENCE_S, Patience
@@ -98,6 +99,8 @@ class TimedStage:
             with self.reservations.own_room(job.members):
                 return self._placements(job)
         found = self._placements(job) if self._may_fit(job) else None
+        if found is not None and self.reserves and self._takes_last_place(job, found):
+            return None
         if found is None and len(self.reservations):
             end_s = now + max(self.run_times.at_most_s(kind_of(pod)) for pod in job.requests)
             usable = self.reservations.open_until(end_s, 0)
@@ -105,6 +108,11 @@ class TimedStage:
                 with self.reservations.ignored(lambda kept: kept in usable):
                     found = self._placements(job)
         return found
+
+    def _takes_last_place(self, job: TimedJob, found: Placements) -> bool:
+        """Of pods that start together none is small."""
+        cluster, policy, first = self.cluster, self.packing.policy, job.requests[0]
+        return len(found) == 1 and is_last_place(cluster, first, policy, found[first.uid])
 
     def _may_fit(self, job: TimedJob) -> bool:
         """A quick look, because most jobs that wait fit nowhere after most departures."""

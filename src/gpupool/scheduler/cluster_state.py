@@ -346,6 +346,7 @@ class ClusterState:
             self.wake()
 
     def give_up_kept_room(self) -> None:
+        self.kept_room.is_on = False
         self.kept_room.drop_all()
         self.wake()
 

@@ -16,6 +16,7 @@ from gpupool.engine.preempt import NoPreemption
 from gpupool.scheduler.bind import Binder
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.groups import Group
+from gpupool.scheduler.kept_words import LEFT
 from gpupool.scheduler.making_room import RoomMaker
 from gpupool.scheduler.metrics import Metrics, Result
 from gpupool.scheduler.pending import Pending
@@ -55,9 +56,12 @@ class Cycle:
 
     def _try_alone(self, pod: Pending, began_s: float) -> list[Write]:
         decision = self.room.decide(pod)
-        if isinstance(decision, Placement):
+        if isinstance(decision, Placement) and not self.room.leaves_place(pod, decision):
             return [self._place(pod, decision, began_s)]
         self._failed(pod, began_s)
+        if isinstance(decision, Placement):
+            self._park(pod, lambda: LEFT)
+            return self.room.withdraw([pod])
         return self._make_room(pod, decision)
 
     def _place(self, pod: Pending, placement: Placement, began_s: float) -> Write:

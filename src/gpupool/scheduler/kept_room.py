@@ -13,9 +13,11 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from gpupool.contract.names import LABEL_KEEP_ROOM
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.decide import Placement
 from gpupool.engine.future_room import Place
 from gpupool.engine.gang import size_of
 from gpupool.engine.kinds import kind_of
+from gpupool.engine.last_places import is_last_place
 from gpupool.engine.node_state import Held
 from gpupool.engine.patience import Patience
 from gpupool.engine.policies.policy import Policy
@@ -59,6 +61,7 @@ class KeptRoom:
         self._said: dict[str, tuple[float, str]] = {}  # by uid: when it was made, and the words
         self._look_s = 0.0
         self._due_now: list[Waiting] = []  # as of the beginning of the search
+        self.is_on = False  # whether anybody looks who has waited for long
         self.made = 0  # so far
 
     def __len__(self) -> int:
@@ -178,6 +181,17 @@ class KeptRoom:
         end_s = self._clock() + self._run_times.at_most_s(kind_of(pod))
         usable = self._reservations.open_until(end_s, pod.priority)
         return [seat.pod.uid for kept in usable for seat in kept.seats]
+
+    def leaves_place(self, pod: PodRequest, found: Placement, policy: Policy) -> bool:
+        """Whether the pod leaves what was found to larger pods. Only where those that have waited
+        for long get room, and to nobody who gets it by that.
+        """
+        return (
+            self.is_on
+            and pod.uid not in self._key_of
+            and _wants_room(pod)
+            and is_last_place(self._cluster, pod, policy, found)
+        )
 
     # -- who gets room -----------------------------------------------------------------------
 

@@ -9,6 +9,12 @@ from typing import NamedTuple
 from gpupool.engine.decide import Placement
 
 RESERVED = "Reserved for it"  # how the sentence begins
+# Said without the name of a node, which would differ from try to try and be written each time.
+LEFT = (
+    "Room that is free for it is left to larger pods: more GPUs are asked for than there are, and "
+    "few nodes have as many untouched cards as those pods need. It gets a place when one of its "
+    "size ends, or when it has waited for long."
+)
 _INDEXES = r"[0-9]{1,4}(?:, [0-9]{1,4})*"
 _SENTENCE = re.compile(
     rf"{RESERVED} since (?P<since>\S+): room on (?P<node>\S+), cards? (?P<cards>{_INDEXES}), "

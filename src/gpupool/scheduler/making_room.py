@@ -54,6 +54,15 @@ class RoomMaker:
     def decide(self, pod: Pending) -> Placement | Unschedulable:
         return decide_beside(self.state, pod.request, pod.nominated)
 
+    def leaves_place(self, pod: Pending, found: Placement) -> bool:
+        """Whether a small pod leaves the place that was found to larger ones. Not if victims left
+        for it there, nor if it could evict somebody.
+        """
+        lowest = self.state.ledger.lowest_priority()
+        if found.node == pod.nominated or (lowest is not None and pod.request.priority > lowest):
+            return False
+        return self.state.kept_room.leaves_place(pod.request, found, self.state.policy)
+
     def decide_group(self, pods: Sequence[Pending], least: int) -> Placements | GangUnschedulable:
         return decide_gang_beside(self.state, [pod.request for pod in pods], least)
 

@@ -62,11 +62,11 @@ class Scheduler:
         self._writes = Writes(WRITES_IN_FLIGHT)
         self._may_act = settings.may_act
         self._policy = settings.policy
-        self._keeps_room = settings.keeps_room
         self.is_synced = False
         self.metrics = Metrics()
         self.on_change: Callable[[], None] = lambda: None  # called as well when there may be work
         self.state = ClusterState(settings.names, settings.policy, self._changed, settings.clock)
+        self.state.kept_room.is_on = settings.keeps_room
         speakers = settings.names | {SCHEDULER_NAME}  # events about bound pods come from it
         events = {name: Recorder(kube, name, _now, self._writes.below_limit) for name in speakers}
         self._reports = Reports(kube, events, self.state.pending, clock=settings.clock, now=_now)
@@ -112,7 +112,7 @@ class Scheduler:
     def inherit(self) -> None:
         """What an earlier leader had begun. Once, before the first decision."""
         inherit_claims(self._room)
-        if self._keeps_room:
+        if self.state.kept_room.is_on:
             inherit_room(self.state)
 
     async def _work(self) -> None:
@@ -176,7 +176,7 @@ class Scheduler:
         self._tell()
         self.state.expire_preemption_claims()
         self._room.leave_ill_cards()
-        if self._keeps_room:
+        if self.state.kept_room.is_on:
             self._keep_room()
         return self.state.next_pod(now_s)
 
@@ -185,7 +185,7 @@ class Scheduler:
         state = self.state
         due_s = min(state.queue.due_s(), state.claims_due_s(), state.resizing.due_s())
         # Whoever keeps no room never looks, so that the time for it would always be over.
-        if self._keeps_room and state.pending:
+        if state.kept_room.is_on and state.pending:
             return min(due_s, state.kept_room.due_s())
         return due_s
 
@@ -197,7 +197,6 @@ class Scheduler:
                 self._reports.note(pod.as_object, "Reserved", self.state.kept_room.words(uid))
         except Exception:
             log.exception("keeping room for pods that wait failed")
-            self._keeps_room = False
             self.state.give_up_kept_room()
 
     def _tell(self) -> None:

@@ -74,6 +74,9 @@ class Prices(NamedTuple):
 
     # Arguments: number of cards, thousandths of all of them.
     table: Callable[[int, int], PriceTable]
+    # What larger pods lose with one card of a node, by its class and its untouched cards; None:
+    # small pods need not leave any to them (`last_places.py`).
+    losses: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True)

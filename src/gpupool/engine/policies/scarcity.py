@@ -147,10 +147,18 @@ def _amounts(ask: Ask, total: int, sizes: tuple[int, ...]) -> list[int]:
     return [milli_of(ask, total), *(ask.cards // size for size in sizes[1:])]
 
 
-def prices_of(market: Market, running: Floats, free: Floats, overload: float = 1.0) -> Prices:
+def prices_of(
+    market: Market,
+    running: Floats,
+    free: Floats,
+    overload: float = 1.0,
+    *,
+    keeps_places: bool = False,
+) -> Prices:
     """`running`: (S, Z) what pods bound to each set hold; `free`: (M, Z) of each class.
 
     `overload`: how many times as much is asked for as the cluster can hold, at least 1.
+    `keeps_places`: whether small pods leave the last places to large ones (`last_places.py`).
     """
     risk = _risks(market, running, free, overload)
     machines = market.machines
@@ -163,12 +171,13 @@ def prices_of(market: Market, running: Floats, free: Floats, overload: float = 1
     # or a thousandth would decide between nodes that are equal.
     likely = np.rint(likely * WHOLE) / WHOLE
     single: Ints = np.rint(likely[:, 0] * WHOLE).astype(np.int64)
+    losses = losses_of(likely, market.sizes) if keeps_places else None
     if LIBRARY is None:
         worth = worth_of(likely, market.sizes, machines.cards)
-        return Prices(lru_cache(256)(partial(prices_for, worth, single)))
+        return Prices(lru_cache(256)(partial(prices_for, worth, single)), losses)
     worth = worth_by(LIBRARY, likely, market.sizes, machines.cards, MOST_CARDS)
     addresses = (worth.ctypes.data, single.ctypes.data)
-    return Prices(lru_cache(256)(partial(_prices_by, LIBRARY, worth, single, addresses)))
+    return Prices(lru_cache(256)(partial(_prices_by, LIBRARY, worth, single, addresses)), losses)
 
 
 def _risks(market: Market, running: Floats, free: Floats, overload: float) -> Floats:
@@ -208,17 +217,8 @@ def spare_of(
 def worth_of(likely: Floats, sizes: Sequence[int], machine_cards: Sequence[int]) -> Ints:
     """(M, MOST_CARDS + 1): what so many untouched cards of a node are worth, in thousandths."""
     cards = np.array(machine_cards)
-    single = likely[:, 0] * WHOLE
-    for_size = _LARGE * WHOLE * (0.5 + 0.5 * np.array(sizes) / sizes[-1])
-    large = np.maximum(single[:, np.newaxis], for_size * likely)
-    worth = [np.zeros(len(cards))]
-    for untouched in range(1, MOST_CARDS + 1):
-        best = worth[-1] + single
-        for at, size in enumerate(sizes[1:], 1):
-            if size <= untouched:
-                best = np.maximum(best, worth[untouched - size] + size * large[:, at])
-        worth.append(best)
-    found = np.stack(worth, axis=1)
+    single, large = _worth_by_size(likely, sizes)
+    found = _worth_of_places(single, large, sizes)
     # A machine that is nearly empty may soon be empty: a part of that worth, by the cube.
     for at, size in enumerate(sizes[1:], 1):
         parts = np.arange(size) / size
@@ -227,6 +227,38 @@ def worth_of(likely: Floats, sizes: Sequence[int], machine_cards: Sequence[int])
         partly[cards < size] = 0
         found[:, :size] = np.maximum(found[:, :size], partly)
     return np.rint(found).astype(np.int64)
+
+
+def _worth_by_size(likely: Floats, sizes: Sequence[int]) -> tuple[Floats, Floats]:
+    """(M,) what a card is worth that is used alone; (M, Z) one of so many that are used at once."""
+    single = likely[:, 0] * WHOLE
+    for_size = _LARGE * WHOLE * (0.5 + 0.5 * np.array(sizes) / sizes[-1])
+    return single, np.maximum(single[:, np.newaxis], for_size * likely)
+
+
+def _worth_of_places(single: Floats, large: Floats, sizes: Sequence[int]) -> Floats:
+    """(M, MOST_CARDS + 1): the best way to cut so many untouched cards into places for pods."""
+    worth = [np.zeros(len(single))]
+    for untouched in range(1, MOST_CARDS + 1):
+        best = worth[-1] + single
+        for at, size in enumerate(sizes[1:], 1):
+            if size <= untouched:
+                best = np.maximum(best, worth[untouched - size] + size * large[:, at])
+        worth.append(best)
+    return np.stack(worth, axis=1)
+
+
+def losses_of(likely: Floats, sizes: Sequence[int]) -> Ints:
+    """(M, MOST_CARDS + 1): what larger pods lose if a pod takes one of so many untouched cards.
+
+    In thousandths of cards, beyond what the card is worth alone. Only whole places count: a machine
+    with one card in use is no place for a pod that wants all of them.
+    """
+    single, large = _worth_by_size(likely, sizes)
+    worth = _worth_of_places(single, large, sizes)
+    lost = np.diff(worth, axis=1, prepend=0) - single[:, np.newaxis]
+    lost[:, 0] = 0
+    return np.rint(lost).astype(np.int64)
 
 
 def prices_for(worth: Ints, single: Ints, cards: int, milli: int) -> PriceTable:

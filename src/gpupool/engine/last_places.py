@@ -1,0 +1,42 @@
+"""Where more is asked for than fits, pods of one card leave the last places to larger pods.
+
+A place is a node with as many untouched cards as a large pod asks for. Small pods find room
+whenever one of them ends, large ones only where nobody took a first card. If a small pod takes it
+because nothing else is free at the moment, the place is lost for as long as that pod runs, and soon
+all of them are. It would have been idle for a short time only, until the next large pod comes:
+measured in docs/packing.md.
+
+A pod that waits for too long is not held back: room is kept for it (`reservations.py`).
+"""
+
+from gpupool.core.pods import PodRequest
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.decide import Placement, policy_for
+from gpupool.engine.policies.policy import WHOLE, Policy
+from gpupool.engine.policies.scarcity import MOST_CARDS
+
+# In thousandths of cards. With half as much, more places are kept, and 0.3 % more of all cards are
+# idle (docs/packing.md).
+_LEAST_LOSS = 4 * WHOLE
+
+
+def is_last_place(cluster: ClusterModel, pod: PodRequest, policy: Policy, found: Placement) -> bool:
+    """Whether the pod should wait for another node than the one that was found for it."""
+    prices = policy_for(pod, policy).prices
+    if prices is None or prices.losses is None:
+        return False
+    if sum(ask.whole or ask.cards for ask in pod.gpus) != 1:
+        return False
+    state = cluster.state(found.node)
+    if state is None:
+        return False
+    machine = int(cluster.columns.machine[state.index])
+    untouched = min(int(cluster.columns.whole_free[state.index]), MOST_CARDS)
+    # A class may be newer than the prices.
+    if machine >= len(prices.losses) or prices.losses[machine, untouched] <= _LEAST_LOSS:
+        return False
+    return any(
+        state.cards[state.card_rows[share.uuid]].is_untouched
+        for gpus in found.allocation.containers
+        for share in gpus.shares
+    )

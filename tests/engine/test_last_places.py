@@ -1,0 +1,146 @@
+"""Where more is asked for than fits, small pods leave the last places to larger ones."""
+
+from collections import deque
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpupool.core.gpu import Card, GpuAsk, Inventory
+from gpupool.core.nodes import NodeInfo
+from gpupool.core.pods import PodRequest
+from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.decide import Placement, decide
+from gpupool.engine.last_places import is_last_place
+from gpupool.engine.packing import Packing
+from gpupool.engine.policies.scarcity import MOST_CARDS, losses_of
+from tests.engine.building import ROOMY, cluster_of, whole
+
+NODES, CARDS = 16, 8
+
+
+def node(name: str) -> NodeInfo:
+    cards = tuple(Card(at, f"{name}-{at}", "A", 10, unit_mib=1) for at in range(CARDS))
+    return NodeInfo(name, allocatable=ROOMY, inventory=Inventory(cards))
+
+
+def overloaded(stay: int = 90, pods: int = 1200) -> tuple[ClusterModel, Packing]:
+    """Three in four pods ask for a card and one for eight, each of which stays while so many come:
+    twice as much as there is room for.
+    """
+    cluster, packing = cluster_of(*(node(f"n{at:02}") for at in range(NODES))), Packing("residue")
+    running = deque[tuple[int, str]]()
+    for at in range(pods):
+        while running and running[0][0] <= at - stay:
+            cluster.release(running.popleft()[1])
+        pod = whole(f"p{at}", CARDS if at % 4 == 0 else 1)
+        packing.count(cluster, pod)
+        found = decide(cluster, pod, packing.policy)
+        if isinstance(found, Placement):
+            cluster.hold(pod, *found)
+            running.append((at, pod.uid))
+    return cluster, packing
+
+
+def emptied(cluster: ClusterModel) -> str:
+    """A node without pods, in a cluster without any other free card."""
+    name = "n00"
+    for held in list(cluster.holds()):
+        if held.node == name:
+            cluster.release(held.pod.uid)
+    for at in range(NODES * CARDS):
+        pod = whole(f"filler-{at}")
+        found = decide(cluster, pod, Packing("best-fit").policy)
+        if isinstance(found, Placement) and found.node != name:
+            cluster.hold(pod, *found)
+    return name
+
+
+def leaves(cluster: ClusterModel, packing: Packing, pod: PodRequest) -> bool:
+    found = decide(cluster, pod, packing.policy)
+    assert isinstance(found, Placement)
+    return is_last_place(cluster, pod, packing.policy, found)
+
+
+def test_a_pod_of_one_card_leaves_the_last_empty_machine_to_pods_of_eight() -> None:
+    cluster, packing = overloaded()
+    emptied(cluster)
+    assert packing.overload > 1
+    assert leaves(cluster, packing, whole("small"))
+    assert not leaves(cluster, packing, whole("large", CARDS))
+
+
+def test_it_takes_the_rest_of_a_machine_that_is_used_already() -> None:
+    cluster, packing = overloaded()
+    name = emptied(cluster)
+    found = decide(cluster, whole("first"), packing.policy)
+    assert isinstance(found, Placement)
+    assert found.node == name
+    cluster.hold(whole("first"), *found)
+    assert not leaves(cluster, packing, whole("small"))
+
+
+def test_a_share_may_use_the_rest_of_a_card_on_a_machine_that_is_a_place_otherwise() -> None:
+    cluster, packing = overloaded()
+    emptied(cluster)
+    share = replace(whole("share"), gpus=(GpuAsk("main", units=1),))
+    found = decide(cluster, share, packing.policy)
+    assert isinstance(found, Placement)
+    assert is_last_place(cluster, share, packing.policy, found)
+    cluster.hold(share, *found)
+    assert not leaves(cluster, packing, replace(share, uid="other"))
+
+
+def test_a_pod_of_two_containers_with_a_card_each_is_not_small() -> None:
+    cluster, packing = overloaded()
+    emptied(cluster)
+    both = (GpuAsk("one", whole=1), GpuAsk("two", whole=1))
+    assert not leaves(cluster, packing, replace(whole("pod"), gpus=both))
+
+
+def test_nobody_leaves_anything_while_the_cluster_fills() -> None:
+    """Pods that come may all be of one burst, and no large one may come again."""
+    cluster, packing = overloaded(stay=10_000)
+    emptied(cluster)
+    assert not leaves(cluster, packing, whole("small"))
+
+
+def test_nobody_leaves_anything_where_all_fits() -> None:
+    cluster, packing = overloaded(stay=20)
+    emptied(cluster)
+    assert packing.overload == 1
+    assert not leaves(cluster, packing, whole("small"))
+
+
+def test_a_node_that_is_newer_than_the_prices_is_for_all() -> None:
+    cluster, packing = overloaded()
+    emptied(cluster)
+    cards = tuple(Card(at, f"new-{at}", "B", 10, unit_mib=1) for at in range(CARDS))
+    cluster.set_node(NodeInfo("new", allocatable=ROOMY, inventory=Inventory(cards)))
+    pod = replace(whole("small"), node_name="new")
+    found = decide(cluster, pod, packing.policy)
+    assert isinstance(found, Placement)
+    assert not is_last_place(cluster, pod, packing.policy, found)
+
+
+likely = st.lists(st.floats(0, 1), min_size=3, max_size=3)
+
+
+@given(likely)
+def test_larger_pods_never_win_by_a_card_that_is_taken(chances: list[float]) -> None:
+    found = losses_of(np.array([chances]), (1, 4, 8))
+    assert found.shape == (1, MOST_CARDS + 1)
+    assert (found >= -1).all()  # rounded
+    assert found[0, 0] == 0
+    assert abs(found[0, 1]) <= 1  # a card that was alone is worth no more
+
+
+@pytest.mark.parametrize(
+    ("untouched", "lost"),
+    [(8, 32 - 7 - 1), (7, 0), (1, 0), (9, 0), (16, 24)],
+)
+def test_only_whole_places_count(untouched: int, lost: int) -> None:
+    """Eight cards for a pod that wants eight count four times."""
+    assert losses_of(np.array([[1.0, 1.0]]), (1, 8))[0, untouched] == 1000 * lost
