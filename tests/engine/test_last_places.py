@@ -12,13 +12,15 @@ from gpupool.core.gpu import Card, GpuAsk, Inventory
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
-from gpupool.engine.decide import Placement, decide
+from gpupool.engine.decide import Placement, decide, decide_on
 from gpupool.engine.last_places import is_last_place
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies.scarcity import MOST_CARDS, losses_of
+from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
 from tests.engine.building import ROOMY, cluster_of, whole
 
 NODES, CARDS = 16, 8
+EMPTY, *OTHERS = [f"n{at:02}" for at in range(NODES)]
 
 
 def node(name: str) -> NodeInfo:
@@ -30,7 +32,7 @@ def overloaded(stay: int = 90, pods: int = 1200) -> tuple[ClusterModel, Packing]
     """Three in four pods ask for a card and one for eight, each of which stays while so many come:
     twice as much as there is room for.
     """
-    cluster, packing = cluster_of(*(node(f"n{at:02}") for at in range(NODES))), Packing("residue")
+    cluster, packing = cluster_of(*map(node, (EMPTY, *OTHERS))), Packing("residue")
     running = deque[tuple[int, str]]()
     for at in range(pods):
         while running and running[0][0] <= at - stay:
@@ -45,17 +47,16 @@ def overloaded(stay: int = 90, pods: int = 1200) -> tuple[ClusterModel, Packing]
 
 
 def emptied(cluster: ClusterModel) -> str:
-    """A node without pods, in a cluster without any other free card."""
-    name = "n00"
+    """A node without pods; no card is free on others."""
     for held in list(cluster.holds()):
-        if held.node == name:
+        if held.node == EMPTY:
             cluster.release(held.pod.uid)
     for at in range(NODES * CARDS):
         pod = whole(f"filler-{at}")
-        found = decide(cluster, pod, Packing("best-fit").policy)
-        if isinstance(found, Placement) and found.node != name:
+        found = decide_on(cluster, pod, Packing("best-fit").policy, OTHERS)
+        if isinstance(found, Placement):
             cluster.hold(pod, *found)
-    return name
+    return EMPTY
 
 
 def leaves(cluster: ClusterModel, packing: Packing, pod: PodRequest) -> bool:
@@ -98,6 +99,39 @@ def test_a_pod_of_two_containers_with_a_card_each_is_not_small() -> None:
     emptied(cluster)
     both = (GpuAsk("one", whole=1), GpuAsk("two", whole=1))
     assert not leaves(cluster, packing, replace(whole("pod"), gpus=both))
+
+
+def test_a_pod_that_likes_the_empty_machine_takes_it() -> None:
+    """It was not chosen because nothing else is free."""
+    cluster, packing = overloaded()
+    state = cluster.state(emptied(cluster))
+    assert state is not None
+    cluster.set_node(replace(state.node, labels={"zone": "a"}))
+    cluster.release(next(each.pod.uid for each in cluster.holds() if each.pod.gpus[0].whole == 1))
+    likes = ((1, NodeTerm((NodeRequirement("zone", NodeOperator.IN, ("a",)),))),)
+    assert decide(cluster, whole("small"), packing.policy).node in OTHERS  # type: ignore[union-attr]
+    assert not leaves(cluster, packing, replace(whole("small"), preferred=likes))
+
+
+def test_pods_leave_also_where_others_wait() -> None:
+    """Of those that wait nobody knows how long they will stay."""
+    cluster, packing = cluster_of(*map(node, (EMPTY, *OTHERS))), Packing("residue")
+    running, waiting = deque[tuple[int, str]](), list[PodRequest]()
+    for at in range(1200):
+        while running and running[0][0] <= at - 60:
+            cluster.release(running.popleft()[1])
+        waiting.append(whole(f"p{at}", CARDS if at % 4 == 0 else 1))
+        packing.count(cluster, waiting[-1])
+        for pod in (waiting[0], waiting[-1]):
+            found = decide(cluster, pod, packing.policy)
+            if isinstance(found, Placement) and pod in waiting:
+                cluster.hold(pod, *found)
+                running.append((at, pod.uid))
+                waiting.remove(pod)
+    assert len(waiting) > 100
+    prices = packing.policy.prices
+    assert prices is not None
+    assert prices.losses is not None
 
 
 def test_nobody_leaves_anything_while_the_cluster_fills() -> None:

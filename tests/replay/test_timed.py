@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from gpupool.cli.replay import command
+from gpupool.engine.last_places import LEFT_S
+from gpupool.replay import timed_stage
 from gpupool.replay.load import at_load
 from gpupool.replay.synthetic import large_trace, synthetic_trace
 from gpupool.replay.timed import replay_timed
@@ -198,3 +200,29 @@ def test_options_that_do_not_fit_are_errors(arguments: tuple[str, ...], words: s
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code != 0
     assert words in result.output
+
+
+@pytest.fixture
+def empty_nodes_are_last_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        timed_stage,
+        "is_last_place",
+        lambda cluster, pod, policy, found: (
+            not cluster.state(found.node).pods and pod.gpus[0].whole == 1
+        ),
+    )
+
+
+@pytest.mark.usefixtures("empty_nodes_are_last_places")
+@pytest.mark.parametrize("arrives_s", [970, 500])  # 500: room is kept for it
+def test_a_pod_that_leaves_the_last_place_to_others_runs_in_the_end(arrives_s: int) -> None:
+    trace = trace_of([job("large", 8, 0, 1000), job("small", 1, arrives_s, 100)], cards=8)
+    found = waits(trace, reserves=True)
+    assert 1000 - arrives_s <= found["small"] <= 1000 - arrives_s + LEFT_S
+
+
+@pytest.mark.usefixtures("empty_nodes_are_last_places")
+def test_it_runs_as_soon_as_room_is_kept_for_it() -> None:
+    jobs = [job("large", 8, 0, 1000), job("other", 8, 1, 20_000), job("small", 1, 900, 100)]
+    jobs += [job("later", 8, 1_100, 100), job("last", 8, 1_300, 100)]
+    assert waits(trace_of(jobs, nodes=2, cards=8), reserves=True)["small"] < 1000

@@ -21,8 +21,8 @@ _WHOLE_MESSAGES = (
     word("Reserved for it since {kept}"),
     word(
         "Room that is free for it is left to larger pods: more GPUs are asked for than there are, "
-        "and few nodes have as many untouched cards as those pods need. It gets a place when one "
-        "of its size ends, or when it has waited for long."
+        "and few nodes have as many untouched cards as those pods need. It gets the room if no "
+        "larger pod comes within half an hour, or when it has waited for long."
     ),
     word("{message} GPUs: {summary}."),
     word("GPUs: {summary}."),

@@ -6,15 +6,18 @@ because nothing else is free at the moment, the place is lost for as long as tha
 all of them are. It would have been idle for a short time only, until the next large pod comes:
 measured in docs/packing.md.
 
-A pod that waits for too long is not held back: room is kept for it (`reservations.py`).
+A place is left alone for a limited time after a pod has ended there (`LEFT_S`): whoever looks at an
+old one sees that no large pod came. Callers know the time.
 """
 
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
-from gpupool.engine.decide import Placement, policy_for
+from gpupool.engine.decide import Placement, depends_on_other_pods, policy_for
 from gpupool.engine.policies.policy import WHOLE, Policy
 from gpupool.engine.policies.scarcity import MOST_CARDS
+from gpupool.engine.verdicts import verdict_of
 
+LEFT_S = 1800.0
 # In thousandths of cards. With half as much, more places are kept, and 0.3 % more of all cards are
 # idle (docs/packing.md).
 _LEAST_LOSS = 4 * WHOLE
@@ -31,9 +34,14 @@ def is_last_place(cluster: ClusterModel, pod: PodRequest, policy: Policy, found:
     if state is None:
         return False
     machine = int(cluster.columns.machine[state.index])
-    untouched = min(int(cluster.columns.whole_free[state.index]), MOST_CARDS)
+    untouched = int(cluster.columns.whole_free[state.index])
     # A class may be newer than the prices.
-    if machine >= len(prices.losses) or prices.losses[machine, untouched] <= _LEAST_LOSS:
+    if machine >= len(prices.losses) or untouched > MOST_CARDS:
+        return False
+    if prices.losses[machine, untouched] <= _LEAST_LOSS:
+        return False
+    # It may have been taken for what the pod likes or is near to, where others have room as well.
+    if depends_on_other_pods(cluster, pod, verdict_of(cluster, pod, policy_for(pod, policy))):
         return False
     return any(
         state.cards[state.card_rows[share.uuid]].is_untouched

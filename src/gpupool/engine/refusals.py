@@ -67,8 +67,10 @@ class Refusals:
 
     @property
     def pods_leave(self) -> bool:
-        """Whether about as much leaves as comes. If not, the cluster fills."""
-        return self._left > 0 and self._left >= _LEAVES * self._asked
+        """Whether the cluster does not only fill. Beside what got a place, because of those that
+        wait nobody knows how long they will stay.
+        """
+        return self._left > 0 and self._left >= _LEAVES * self._got
 
     def load(self, cards: float) -> float:
         """What is asked for, as a part of all cards; 0: not known.
@@ -76,7 +78,7 @@ class Refusals:
         What comes with each pod, times how long it stays: what is held is so many times what
         leaves with each pod (Little's law). So it is known long before the cluster is full.
         """
-        if self.pods_leave:
+        if self._left > 0 and self._left >= _LEAVES * self._asked:
             return self._held / self._pods * self._asked / self._left / cards
         held = (self._before or 0.0) / cards
         return held / max(self.accepted, _LEAST_ACCEPTED) if held >= _BUSY else 0.0

@@ -17,6 +17,7 @@ from gpupool.replay.timed_stage import TimedJob, TimedStage, jobs_of
 from gpupool.replay.trace import Trace
 
 _STEP = 200
+_NOBODY = -1  # leaves: a place is for all then
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class _Clock:
         self.record = TimedRecord()
         self.queue = _Queue()
         self.leaving: list[tuple[int, int]] = []
+        self.looks: set[int] = set()  # times in `leaving` at which nobody leaves
 
     def try_job(self, at: int, now: int) -> bool:
         job = self.jobs[at]
@@ -126,7 +128,10 @@ class _Clock:
     def leave(self, now: int) -> None:
         """Remove all jobs that end by now, then place the waiting ones that fit."""
         while self.leaving and self.leaving[0][0] <= now:
-            self.stage.leave(self.jobs[heappop(self.leaving)[1]], now)
+            at = heappop(self.leaving)[1]
+            if at != _NOBODY:
+                self.stage.leave(self.jobs[at], now)
+        self.stage.lapse_places(now)
         self._place_waiting(now)
         self.look(now)
 
@@ -171,11 +176,17 @@ class _Clock:
             lapsed = self.stage.lapse(now)
             for key in lapsed:
                 self.queue.give_back(key)
-            for key in self.stage.reserve(self.queue.others(), now):
+            made = self.stage.reserve(self.queue.others(), now)
+            for key in made:
                 self.queue.keep(key)
                 self.record.reservations += 1
-            if lapsed:  # not the next one that arrives: they came before it
+            ready = [key for key in made if self.stage.is_ready(key)]
+            if lapsed or ready:  # not the next one that arrives: they came before it
                 self._place_waiting(now)
+            for_all_s = self.stage.places_lapse_s()
+            if for_all_s is not None and for_all_s not in self.looks:
+                self.looks.add(for_all_s)
+                heappush(self.leaving, (for_all_s, _NOBODY))
         self.record.times_s.append(now)
         self.record.allocated_milli.append(self.stage.allocated_milli)
         self.record.waiting.append(len(self.queue))

@@ -6,6 +6,7 @@ A job is a pod, or a gang of pods that start together or not at all.
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from math import inf
 from time import process_time
 from typing import cast
 
@@ -14,7 +15,7 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.gang import Placements, decide_gang
 from gpupool.engine.kinds import kind_of
-from gpupool.engine.last_places import is_last_place
+from gpupool.engine.last_places import LEFT_S, is_last_place
 from gpupool.engine.node_state import Held
 from gpupool.engine.packing import Packing
 from gpupool.engine.patience import LEAST_PATIENCE_S, Patience
@@ -76,6 +77,8 @@ class TimedStage:
         self.seconds = 0.0  # CPU time, because other programs may use the machine too
         self._began: dict[str, tuple[Hashable, int]] = {}  # by uid: kind and time
         self._freed: set[str] = set()  # nodes on which room became free
+        self._freed_s: dict[str, int] = {}  # when a pod ended there last
+        self._left: dict[str, int] = {}  # places that are left to larger pods: until when
         self._nodes = trace.nodes
         self._possible: dict[Hashable, bool] = {}
 
@@ -99,7 +102,7 @@ class TimedStage:
             with self.reservations.own_room(job.members):
                 return self._placements(job)
         found = self._placements(job) if self._may_fit(job) else None
-        if found is not None and self.reserves and self._takes_last_place(job, found):
+        if found is not None and self.reserves and self._leaves_place(job, found, now):
             return None
         if found is None and len(self.reservations):
             end_s = now + max(self.run_times.at_most_s(kind_of(pod)) for pod in job.requests)
@@ -109,10 +112,24 @@ class TimedStage:
                     found = self._placements(job)
         return found
 
-    def _takes_last_place(self, job: TimedJob, found: Placements) -> bool:
+    def _leaves_place(self, job: TimedJob, found: Placements, now: int) -> bool:
         """Of pods that start together none is small."""
         cluster, policy, first = self.cluster, self.packing.policy, job.requests[0]
-        return len(found) == 1 and is_last_place(cluster, first, policy, found[first.uid])
+        place = found[first.uid]
+        for_all_s = self._freed_s.get(place.node, -inf) + LEFT_S
+        if len(found) > 1 or now >= for_all_s or not is_last_place(cluster, first, policy, place):
+            return False
+        self._left[place.node] = int(for_all_s)
+        return True
+
+    def places_lapse_s(self) -> int | None:
+        """When the next place is for all that somebody has left to larger pods."""
+        return min(self._left.values(), default=None)
+
+    def lapse_places(self, now: int) -> None:
+        for_all = {node for node, for_all_s in self._left.items() if for_all_s <= now}
+        self._freed |= for_all
+        self._left = {node: at for node, at in self._left.items() if node not in for_all}
 
     def _may_fit(self, job: TimedJob) -> bool:
         """A quick look, because most jobs that wait fit nowhere after most departures."""
@@ -195,6 +212,7 @@ class TimedStage:
             held = self.cluster.held(request.uid)
             if held is not None:
                 self._freed.add(held.node)
+                self._freed_s[held.node] = now
             self.cluster.release(request.uid)
             self.reservations.gone(request.uid)
             kind, began = self._began.pop(request.uid)
@@ -217,6 +235,14 @@ class TimedStage:
         made = self._reserve(waiting, now)
         self.seconds += process_time() - began
         return made
+
+    def is_ready(self, members: tuple[int, ...]) -> bool:
+        """Whether the room that is kept for the job is free: it had left it to larger pods."""
+        kept = self.reservations.get(members)
+        if kept is None or any(seat.leaving for seat in kept.seats):
+            return False
+        self._freed |= kept.nodes()
+        return True
 
     def _reserve(self, waiting: Iterable[TimedJob], now: int) -> list[tuple[int, ...]]:
         policy = self.packing.policy

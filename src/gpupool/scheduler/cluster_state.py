@@ -278,7 +278,7 @@ class ClusterState:
         # In the same step: between the two the room of the victim would be free for all.
         self.preemption_claims.victim_gone(uid, self._clock())
         self.kept_room.gone(uid)
-        if held is not None and self.kept_room:
+        if held is not None:
             self.kept_room.freed(held.node, self.policy)
         if released:
             self.wake()

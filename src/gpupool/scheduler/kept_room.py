@@ -9,6 +9,7 @@ leader keeps the room that these name, and sees by their age how long the other 
 
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from math import inf
 
 from gpupool.contract.names import LABEL_KEEP_ROOM
 from gpupool.core.pods import PodRequest
@@ -17,7 +18,7 @@ from gpupool.engine.decide import Placement
 from gpupool.engine.future_room import Place
 from gpupool.engine.gang import size_of
 from gpupool.engine.kinds import kind_of
-from gpupool.engine.last_places import is_last_place
+from gpupool.engine.last_places import LEFT_S, is_last_place
 from gpupool.engine.node_state import Held
 from gpupool.engine.patience import Patience
 from gpupool.engine.policies.policy import Policy
@@ -62,6 +63,8 @@ class KeptRoom:
         self._look_s = 0.0
         self._due_now: list[Waiting] = []  # as of the beginning of the search
         self.is_on = False  # whether anybody looks who has waited for long
+        self._freed_s: dict[str, float] = {}  # nodes on which a pod has ended lately, and when
+        self._places_s = inf  # when the next place is not left to larger pods any more
         self.made = 0  # so far
 
     def __len__(self) -> int:
@@ -99,7 +102,8 @@ class KeptRoom:
 
     def freed(self, node: str, policy: Policy) -> None:
         """After `gone`, and before another pod gets what is free on the node now."""
-        for seat in self._reservations.settle(node, policy):
+        self._freed_s[node] = self._clock()
+        for seat in self._reservations.settle(node, policy) if self._reservations else ():
             self._said.pop(seat.pod.uid, None)
 
     def unplaced(self, uid: str) -> None:
@@ -183,15 +187,31 @@ class KeptRoom:
         return [seat.pod.uid for kept in usable for seat in kept.seats]
 
     def leaves_place(self, pod: PodRequest, found: Placement, policy: Policy) -> bool:
-        """Whether the pod leaves what was found to larger pods. Only where those that have waited
-        for long get room, and to nobody who gets it by that.
+        """Whether the pod leaves what was found to larger pods. Then it is tried again in time.
+
+        Only where those that have waited for long get room, and to nobody who got it by that.
         """
-        return (
-            self.is_on
-            and pod.uid not in self._key_of
-            and _wants_room(pod)
-            and is_last_place(self._cluster, pod, policy, found)
-        )
+        for_all_s = self._freed_s.get(found.node, -inf) + LEFT_S
+        if (
+            not self.is_on
+            or pod.uid in self._key_of
+            or pod.priority > 0
+            or self._clock() >= for_all_s
+            or not _wants_room(pod)
+            or not is_last_place(self._cluster, pod, policy, found)
+        ):
+            return False
+        self._places_s = min(self._places_s, for_all_s)
+        return True
+
+    def _places_lapse(self) -> bool:
+        """Whether a place is for all now that somebody has left to larger pods."""
+        now_s = self._clock()
+        self._freed_s = {n: at_s for n, at_s in self._freed_s.items() if now_s < at_s + LEFT_S}
+        if now_s < self._places_s:
+            return False
+        self._places_s = inf  # those that leave another place say it again
+        return True
 
     # -- who gets room -----------------------------------------------------------------------
 
@@ -210,7 +230,7 @@ class KeptRoom:
             over = [kept for kept in self._reservations.all() if self._is_broken(kept, policy)]
             over += self._reservations.lapsed(now_s)
             dropped = [self.drop(kept.waiting.pods[0].uid) for kept in over]
-            freed = any(dropped)
+            freed = self._places_lapse() or any(dropped)
             self._due_now = [] if self._reservations.is_full() else self._due(jobs())
         found: list[Reservation] = []
         # While better room is looked for, nobody new has a turn: each look has one search of each.

@@ -12,8 +12,8 @@ RESERVED = "Reserved for it"  # how the sentence begins
 # Said without the name of a node, which would differ from try to try and be written each time.
 LEFT = (
     "Room that is free for it is left to larger pods: more GPUs are asked for than there are, and "
-    "few nodes have as many untouched cards as those pods need. It gets a place when one of its "
-    "size ends, or when it has waited for long."
+    "few nodes have as many untouched cards as those pods need. It gets the room if no larger pod "
+    "comes within half an hour, or when it has waited for long."
 )
 _INDEXES = r"[0-9]{1,4}(?:, [0-9]{1,4})*"
 _SENTENCE = re.compile(

@@ -56,12 +56,16 @@ class RoomMaker:
 
     def leaves_place(self, pod: Pending, found: Placement) -> bool:
         """Whether a small pod leaves the place that was found to larger ones. Not if victims left
-        for it there, nor if it could evict somebody.
+        for it there, and not to pods that it would evict later.
         """
-        lowest = self.state.ledger.lowest_priority()
-        if found.node == pod.nominated or (lowest is not None and pod.request.priority > lowest):
-            return False
-        return self.state.kept_room.leaves_place(pod.request, found, self.state.policy)
+        state = self.state
+        return (
+            found.node != pod.nominated
+            and state.kept_room.leaves_place(pod.request, found, state.policy)
+            and all(
+                each.request.priority >= pod.request.priority for each in state.pending.values()
+            )
+        )
 
     def decide_group(self, pods: Sequence[Pending], least: int) -> Placements | GangUnschedulable:
         return decide_gang_beside(self.state, [pod.request for pod in pods], least)

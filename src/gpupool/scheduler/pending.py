@@ -3,6 +3,7 @@
 from collections.abc import Container, Hashable
 from dataclasses import dataclass, replace
 
+from gpupool.contract.names import LABEL_KEEP_ROOM
 from gpupool.contract.pods import pod_request
 from gpupool.contract.volumes import Storage, claim_uses, with_volumes
 from gpupool.core.pods import PodRequest
@@ -51,6 +52,8 @@ class Pending:
         # A node is being cleared for this pod alone, or room is kept for it: no other is like it.
         is_alone = self.nominated or self.uid in cluster.reserved
         alike = self.uid if is_alone else likeness(cluster, self.request)
+        # Pods without it do not leave room to others that is free for them.
+        alike = (alike, self.request.labels.get(LABEL_KEEP_ROOM))
         # Members of a group are tried together, unless the group is complete: then like other pods.
         return (self.group.key, alike) if self.group is not None else alike
 

@@ -139,12 +139,15 @@ async def serving(
         yield
     finally:
         # A start that is cancelled leaves a socket open, so a cancellation waits until it is over.
-        await asyncio.wait((starting,))
+        if not starting.done():
+            await asyncio.wait((starting,))
         _remove(socket)
-        for _ in range(_ACCEPT_TURNS):
-            await asyncio.sleep(0)
-        if starting.exception() is None:
-            starting.result().close()
+        try:
+            for _ in range(_ACCEPT_TURNS):
+                await asyncio.sleep(0)
+        finally:
+            if starting.exception() is None:
+                starting.result().close()
         await calls.end()
 
 

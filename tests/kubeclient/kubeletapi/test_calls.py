@@ -220,6 +220,30 @@ async def test_a_caller_that_comes_while_the_server_ends_is_sent_away(
                     pass
 
 
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_server_that_is_cancelled_twice_does_not_listen_any_more(
+    tmp_path: Path, turns: int
+) -> None:
+    async def serve() -> None:
+        async with serving(tmp_path / "s.sock", []):
+            has_begun.set()
+            await asyncio.Event().wait()
+
+    has_begun = asyncio.Event()
+    task = asyncio.create_task(serve())
+    await has_begun.wait()
+    address = str(tmp_path / "again.sock")
+    (tmp_path / "again.sock").hardlink_to(tmp_path / "s.sock")
+    with sockets.socket(sockets.AF_UNIX) as caller:
+        task.cancel()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        with pytest.raises(OSError, match="refused"):
+            caller.connect(address)
+
+
 async def test_a_long_list_of_devices_arrives_whole(tmp_path: Path) -> None:
     """Longer than the windows of HTTP/2, which have to be opened again meanwhile."""
     devices = (Device("x" * 4_000_000, HEALTHY),)

@@ -4,11 +4,11 @@ _MESSAGES = {
     "{message} Reserved for it since {kept}": "{message}已为其保留：{kept}",
     "Reserved for it since {kept}": "已为其保留：{kept}",
     "Room that is free for it is left to larger pods: more GPUs are asked for than there are, and "
-    "few nodes have as many untouched cards as those pods need. It gets a place when one of its "
-    "size ends, or when it has waited for long.": (
+    "few nodes have as many untouched cards as those pods need. It gets the room if no larger pod "
+    "comes within half an hour, or when it has waited for long.": (
         "可用于该 Pod 的空闲资源留给更大的 Pod：请求的 GPU 多于现有的 GPU，"
         "而拥有足够多未使用 GPU 卡的节点很少。"
-        "同样大小的 Pod 结束后，或该 Pod 等待较久后，会得到资源。"
+        "若半小时内没有更大的 Pod 到来，或该 Pod 已等待较久，则会得到该资源。"
     ),
     "{name}: room on {selector}, card {text}, expected in {wait} from then.": (
         "{selector} 的 GPU 卡 {text}（自 {name} 起），预计此后 {wait}内可用。"
