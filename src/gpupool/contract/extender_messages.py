@@ -7,7 +7,10 @@ understand it.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
+
+import msgspec
+import orjson
 
 from kubeclient.objects import Obj
 
@@ -16,6 +19,17 @@ MAX_SCORE = 10
 
 class BadMessage(ValueError):
     """Not what kube-scheduler sends."""
+
+
+class _Question(msgspec.Struct):
+    """As kube-scheduler has written it since 1.17."""
+
+    Pod: dict[str, Any]
+    NodeNames: tuple[str, ...]  # hundreds; this also checks their type at once
+    Nodes: None = None
+
+
+_question = msgspec.json.Decoder(_Question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +61,16 @@ class PreemptionArgs:
     victims: Mapping[str, Victims]  # by node
 
 
-def extender_args(message: object) -> ExtenderArgs:
+def extender_args(body: bytes) -> ExtenderArgs:
     """Raises BadMessage."""
+    try:
+        asked = _question.decode(body)
+    except msgspec.DecodeError:  # of an older version, with node objects, or no question
+        return _older_args(_loaded(body))
+    return ExtenderArgs(_object(asked.Pod, "Pod"), asked.NodeNames, None)
+
+
+def _older_args(message: object) -> ExtenderArgs:
     fields = _fields(message)
     pod = _object(fields.get("pod"), "Pod")
     names, nodes = fields.get("nodenames"), fields.get("nodes")
@@ -62,18 +84,18 @@ def extender_args(message: object) -> ExtenderArgs:
     return ExtenderArgs(pod, tuple(node["metadata"]["name"] for node in objects), objects)
 
 
-def binding_args(message: object) -> BindingArgs:
+def binding_args(body: bytes) -> BindingArgs:
     """Raises BadMessage."""
-    fields = _fields(message)
+    fields = _fields(_loaded(body))
     found = [fields.get(key) for key in ("podname", "podnamespace", "poduid", "node")]
     if not all(isinstance(each, str) and each for each in found):
         raise BadMessage("wanted PodName, PodNamespace, PodUID and Node")
     return BindingArgs(*map(str, found))
 
 
-def preemption_args(message: object) -> PreemptionArgs:
+def preemption_args(body: bytes) -> PreemptionArgs:
     """Raises BadMessage."""
-    fields = _fields(message)
+    fields = _fields(_loaded(body))
     victims: dict[str, Victims] = {}
     for key in ("nodenametovictims", "nodenametometavictims"):
         for node, listed in (fields.get(key) or {}).items():
@@ -125,6 +147,13 @@ def preemption_result(victims: Mapping[str, Victims]) -> Obj:
             for node, found in victims.items()
         }
     }
+
+
+def _loaded(body: bytes) -> object:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadMessage(f"wanted JSON: {error}") from error
 
 
 def _fields(message: object) -> Obj:

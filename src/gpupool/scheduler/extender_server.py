@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 PREFIX = "/gpushare-scheduler"
 _MAX_BYTES = 256 * 1024**2  # room for all node objects of a large cluster
 
-Answer = Callable[[Extender, object], object]
+Answer = Callable[[Extender, bytes], object]
 
 
 class NotLeading(Exception):
@@ -58,16 +58,16 @@ def _leads(current: Current) -> bool:
         return False
 
 
-def _filter(extender: Extender, message: object) -> object:
-    return extender.filter(messages.extender_args(message))
+def _filter(extender: Extender, body: bytes) -> object:
+    return extender.filter(messages.extender_args(body))
 
 
-def _prioritize(extender: Extender, message: object) -> object:
-    return extender.prioritize(messages.extender_args(message))
+def _prioritize(extender: Extender, body: bytes) -> object:
+    return extender.prioritize(messages.extender_args(body))
 
 
-def _preempt(extender: Extender, message: object) -> object:
-    return extender.preempt(messages.preemption_args(message))
+def _preempt(extender: Extender, body: bytes) -> object:
+    return extender.preempt(messages.preemption_args(body))
 
 
 def _answering(
@@ -75,10 +75,10 @@ def _answering(
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handle(request: web.Request) -> web.Response:
         try:
-            return _json(answer(current(), orjson.loads(await request.read())))
+            return _json(answer(current(), await request.read()))
         except NotLeading as error:
             return web.Response(status=503, text=f"{error}\n")
-        except (BadMessage, orjson.JSONDecodeError) as error:
+        except BadMessage as error:
             log.warning(
                 "message cannot be parsed", extra={"path": request.path, "error": str(error)}
             )
@@ -90,11 +90,11 @@ def _answering(
 def _binding(current: Current) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handle(request: web.Request) -> web.Response:
         try:
-            args = messages.binding_args(orjson.loads(await request.read()))
+            args = messages.binding_args(await request.read())
             return _json(messages.binding_result(await current().bind(args)))
         except NotLeading as error:
             return _json(messages.binding_result(str(error)))
-        except (BadMessage, orjson.JSONDecodeError) as error:
+        except BadMessage as error:
             return web.Response(status=400, text=f"{error}\n")
 
     return handle
