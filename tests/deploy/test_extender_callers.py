@@ -9,6 +9,8 @@ import aiohttp
 import pytest
 import yaml
 from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.x509 import load_pem_x509_certificate
 
 from gpupool.callers import ServerTls, TlsFiles
 from gpupool.health import Address, serving
@@ -69,6 +71,17 @@ async def test_the_certificate_of_the_chart_lets_kube_scheduler_in_and_nobody_el
         assert await status() == 401
         caller.load_cert_chain(client["tls.crt"], client["tls.key"])
         assert await status() == 404, "let in; there is nothing to find"
+
+
+def test_the_keys_of_the_chart_make_handshakes_cheap(tmp_path: Path) -> None:
+    """kube-scheduler keeps two idle connections, and makes new ones for all further Bindings."""
+    objects = made()
+    for name in (SERVER, CLIENT):
+        for key, file in written(objects["Secret", name], tmp_path).items():
+            if key.endswith(".crt"):
+                shown = load_pem_x509_certificate(Path(file).read_bytes()).public_key()
+                assert isinstance(shown, EllipticCurvePublicKey), (name, key)
+                assert shown.curve.name == "secp256r1"
 
 
 def test_the_extender_sees_the_authority_and_not_the_key_of_kube_scheduler() -> None:
