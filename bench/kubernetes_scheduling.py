@@ -53,11 +53,13 @@ _RAISED_QPS = 5000
 _FILTERS = 300
 _SINGLE = 300
 _CORES = ("apart", "beside")
+_SAMPLE = 2  # per cent of the nodes: kube-scheduler looks for 100 of up to 5,000
 _FEWEST_PODS = 10  # of which a tenth can be left out
 
 DEFAULT = "kube-scheduler, as it comes"
 RAISED = f"kube-scheduler, qps {_RAISED_QPS}"
 EXTENDER = "gpupool, asked by it"
+SAMPLED = f"gpupool, asked, sample of {_SAMPLE} %"
 SECOND = "gpupool, second scheduler"
 BARE = "bare loop of Bindings"
 # Their short names, for `--only`.
@@ -65,6 +67,7 @@ TITLES = {
     "default": DEFAULT,
     "raised": RAISED,
     "extender": EXTENDER,
+    "sampled": SAMPLED,
     "second": SECOND,
     "bare": BARE,
 }
@@ -77,7 +80,9 @@ class Contender(NamedTuple):
     share: float = 1.0  # of the pods: who is slow gets fewer
 
 
-def kube_scheduler(plane: ControlPlane, folder: Path, qps: int, extender: int = 0) -> list[str]:
+def kube_scheduler(
+    plane: ControlPlane, folder: Path, qps: int, extender: int = 0, percent: int = 0
+) -> list[str]:
     """`extender` is the port at which it asks gpupool; 0: it decides alone."""
     connection: Obj = {"kubeconfig": str(plane.kubeconfig)}
     if qps:
@@ -89,7 +94,10 @@ def kube_scheduler(plane: ControlPlane, folder: Path, qps: int, extender: int = 
         "clientConnection": connection,
     }
     if extender:
-        config = {**kube_scheduler_config(f"http://127.0.0.1:{extender}"), **config}
+        config = {
+            **kube_scheduler_config(f"http://127.0.0.1:{extender}", percent=percent),
+            **config,
+        }
     file = folder / "kube-scheduler.json"
     file.write_text(json.dumps(config))
     return [str(build.ensure("kube-scheduler")), f"--config={file}", "--secure-port=0"]
@@ -107,16 +115,16 @@ def extender(plane: ControlPlane, folder: Path, port: int) -> list[str]:
 
 def contenders(titles: Sequence[str]) -> dict[str, Contender]:
     port = free_port()
-    asked = (
-        partial(extender, port=port),
-        partial(kube_scheduler, qps=_RAISED_QPS, extender=port),
-    )
+    ours = partial(extender, port=port)
+    asked = (ours, partial(kube_scheduler, qps=_RAISED_QPS, extender=port))
+    sampled = (ours, partial(kube_scheduler, qps=_RAISED_QPS, extender=port, percent=_SAMPLE))
     ready = f"http://127.0.0.1:{port}/readyz"
     alone, raised = partial(kube_scheduler, qps=0), partial(kube_scheduler, qps=_RAISED_QPS)
     everybody = {
         DEFAULT: Contender("default-scheduler", (alone,), share=0.1),
         RAISED: Contender("default-scheduler", (raised,), share=0.3),
         EXTENDER: Contender("default-scheduler", asked, ready, share=0.3),
+        SAMPLED: Contender("default-scheduler", sampled, ready, share=0.3),
         SECOND: Contender(SCHEDULER_NAME, (gpupool,)),
         BARE: Contender("nobody", ()),
     }

@@ -55,3 +55,8 @@ def test_pods_with_gpus_wait_while_the_extender_is_away() -> None:
 def test_kube_scheduler_looks_at_as_many_nodes_as_it_wants() -> None:
     """With 100 % it is several times slower on thousands of nodes, for all pods of the cluster."""
     assert "percentageOfNodesToScore" not in kube_scheduler_config("https://gpupool")
+
+
+def test_a_smaller_sample_is_asked_for_by_hand() -> None:
+    config = kube_scheduler_config("https://gpupool", percent=2)
+    assert config["percentageOfNodesToScore"] == 2

@@ -23,8 +23,11 @@ class ExtenderTls:
 NO_TLS = ExtenderTls()
 
 
-def kube_scheduler_config(url: str, tls: ExtenderTls = NO_TLS, *, kubeconfig: str = "") -> Obj:
-    """`url` without the path."""
+def kube_scheduler_config(
+    url: str, tls: ExtenderTls = NO_TLS, *, kubeconfig: str = "", percent: int = 0
+) -> Obj:
+    """`url` without the path. `percent`: of the nodes, which kube-scheduler looks for before it
+    stops, and 100 of them at least; 0: as many as it wants."""
     extender: Obj = {
         "urlPrefix": f"{url.rstrip('/')}/gpushare-scheduler",
         **{f"{verb}Verb": verb for verb in VERBS},
@@ -51,6 +54,8 @@ def kube_scheduler_config(url: str, tls: ExtenderTls = NO_TLS, *, kubeconfig: st
         "kind": "KubeSchedulerConfiguration",
         "extenders": [extender],
     }
+    if percent:
+        config["percentageOfNodesToScore"] = percent
     if kubeconfig:
         config["clientConnection"] = {"kubeconfig": kubeconfig}
     return config

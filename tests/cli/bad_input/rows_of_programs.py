@@ -31,6 +31,7 @@ PROGRAMS = (
     bad(1, "scheduler --kubeconfig nowhere", "There is no kubeconfig at nowhere"),
     bad(2, "scheduler config --url ftp://a", "--url", "wanted http://HOST:PORT", '"ftp://a"'),
     bad(2, "scheduler config --url ''", "--url", "wanted http://HOST:PORT", 'found ""'),
+    bad(2, "scheduler config --sample 0", "--sample", "1<=x<=100"),
     bad(2, "scheduler config --client-cert a", "--client-cert and --client-key", "both or neither"),
     bad(
         2, "scheduler config --ca-file a", "--ca-file", "https://", 'found "http://127.0.0.1:32766'
