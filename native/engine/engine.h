@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Raise it with every change of a structure or of a function, here and in kernel.py. */
-#define LAYOUT 10
+#define LAYOUT 11
 
 #define EXPORTED __attribute__((visibility("default")))
 #define NEVER INT64_MAX     /* the cost of a node that cannot take the pod */
@@ -21,30 +21,31 @@
 #define BULKS ((int64_t)1 << 22)
 #define STEPS 100           /* of the costs of fgd */
 #define KEPT 256            /* typical pods whose sizes are kept */
-#define BLOCK 16            /* nodes that have one entry of `bounds` */
+#define BLOCK 16            /* nodes that have one entry of `bounds`, and the bits of one `fitting` */
 
-/* Columns of columns.py. In an array "by card" the cards of a node lie side by side (`card_at`). */
+/* Rows of `free`: each node has at least these, and further ones for other resources. */
+enum { CPU = 1, MEMORY = 2, WHOLE_FREE = 3, LARGEST_FREE = 4, LARGEST_PART = 7, FIRST_ROWS = 8 };
+
+/* Columns of columns.py. In an array "by card" the cards of a node lie side by side (`card_at`), and
+ * in `free` all that it has left (`free_of`).
+ */
 struct columns {
     int64_t size; /* a multiple of BLOCK */
     int64_t rows; /* of the arrays by card */
-    const int64_t *free; /* by resource: CPU is row 1, memory row 2 */
+    int64_t resources; /* rows of `free` */
+    const int64_t *free;
     const int32_t *card_free;
     const int32_t *card_total;
     const int32_t *card_compute;
     const int32_t *machine;
     const int32_t *pods;
-    const int32_t *whole_free;
-    const int32_t *largest_free;
-    const int32_t *largest_part;
-    const int64_t *memory_free;
     const int64_t *cpu_total;
     const int64_t *memory_total;
     const int64_t *bulk;
     const int32_t *model;
     const uint8_t *present;
     const uint8_t *has_cards;
-    int64_t *seen; /* the last round in which a node was judged */
-    int64_t round;
+    uint16_t *seen; /* of every block a bit for each node that was judged; 0 between calls */
 };
 
 /* Tables of residue_tables.py. */
@@ -73,16 +74,17 @@ struct fgd_ask {
 
 /* A ShapeVerdict of verdict_cache.py. */
 struct shape {
-    const int64_t *needs; /* (resource row, amount) */
+    int64_t least[FIRST_ROWS]; /* that must be free; whole cards and the largest share are in it */
+    const int64_t *needs; /* (row, amount) of the others */
     int64_t need_count;
     const int64_t *shares; /* (units, cards, percent) */
     int64_t share_count;
-    int64_t whole;
     int64_t cards, memory, compute, cpu_milli, memory_bytes; /* the ask */
     const uint8_t *allowed;
     int64_t *costs;
     int32_t *uses;
     int64_t *bounds; /* of every block of nodes: no cost with its price in it is less */
+    uint16_t *fitting; /* of every block a bit for each node; without it the cost is NEVER */
     uint64_t classes; /* of the nodes that had a cost since all were judged, as bits */
     const int64_t *prices; /* those that the bounds were made with; NULL: none. The first is 0 */
     const struct residue *residue; /* its policy; NULL: fgd */
@@ -120,6 +122,14 @@ int64_t residue_cost(const struct columns *, const struct shape *, int64_t node,
 /* What is usable of all cards of a node; of their compute too, if that counts. */
 int64_t residue_usable(const struct columns *, const struct residue *, int64_t node,
                        int64_t counts_compute);
+
+static inline int has_cost(const struct shape *s, int64_t node) {
+    return s->fitting[(uint64_t)node / BLOCK] >> ((uint64_t)node % BLOCK) & 1;
+}
+
+static inline const int64_t *free_of(const struct columns *c, int64_t node) {
+    return c->free + node * c->resources;
+}
 
 static inline int64_t card_at(const struct columns *c, int64_t node, int64_t card) {
     return node * c->rows + card;

@@ -77,7 +77,7 @@ static void rises_on(const struct columns *c, const struct typical *t, const str
     struct kind kinds[MOST_ROWS];
     int64_t where[MOST_ROWS], size[MOST_ROWS], rest[MOST_ROWS], rise[MOST_ROWS];
     int64_t count = kinds_of(c, ask, node, kinds, where), choices = ask->memory ? count : 1;
-    int64_t cpu = c->free[c->size + node], sum = 0, taken = 0;
+    int64_t cpu = free_of(c, node)[CPU], sum = 0, taken = 0;
     int64_t model = c->model[node] < t->models ? c->model[node] : t->models - 1;
     for (int64_t kind = 0; kind < count; kind++) {
         sum += kinds[kind].count * kinds[kind].milli;

@@ -6,7 +6,8 @@
 #define WITH_CARDS ((int64_t)1 << 55)
 #define MOST_PODS ((int64_t)1 << 20)
 #define PERCENT 100
-#define AT_ONCE 32 /* nodes that are fetched before the first of them is judged */
+#define MIB_SHIFT 20
+#define AT_ONCE 64 /* nodes that are fetched before the first of them is judged */
 
 EXPORTED int64_t gpupool_engine_layout(void) {
     return LAYOUT;
@@ -21,9 +22,7 @@ EXPORTED int64_t gpupool_engine_size_of(int64_t structure) {
 
 static int has_shares(const struct columns *c, const int64_t *share, int64_t node) {
     int64_t units = share[0], cards = share[1], percent = share[2], found = 0;
-    if (c->largest_free[node] < units)
-        return cards <= 0;
-    if (cards == 1 && !percent)
+    if (cards == 1 && !percent) /* its units are in `least` */
         return 1;
     for (int64_t card = 0; card < c->rows; card++)
         found += c->card_free[card_at(c, node, card)] >= units &&
@@ -31,11 +30,22 @@ static int has_shares(const struct columns *c, const int64_t *share, int64_t nod
     return found >= cards;
 }
 
-static int fits(const struct columns *c, const struct shape *s, int64_t node) {
-    if (!s->allowed[node] || c->whole_free[node] < s->whole)
+/* Most nodes lack something, and no processor guesses what. So all rows are compared: one that is
+ * short has a difference below 0, and so has what is joined with it.
+ */
+static inline int lacks(const struct shape *s, const int64_t *free) {
+    int64_t joined = 0;
+    for (int64_t row = 0; row < FIRST_ROWS; row++)
+        joined |= free[row] - s->least[row];
+    return joined < 0;
+}
+
+static inline int fits(const struct columns *c, const struct shape *s, int64_t node) {
+    const int64_t *free = free_of(c, node);
+    if (!s->allowed[node] | lacks(s, free))
         return 0;
     for (int64_t each = 0; each < s->need_count; each++)
-        if (c->free[s->needs[2 * each] * c->size + node] < s->needs[2 * each + 1])
+        if (free[s->needs[2 * each]] < s->needs[2 * each + 1])
             return 0;
     for (int64_t each = 0; each < s->share_count; each++)
         if (!has_shares(c, s->shares + 3 * each, node))
@@ -50,8 +60,9 @@ static int64_t used_percent(int64_t free, int64_t total) {
 }
 
 static int64_t least_allocated(const struct columns *c, int64_t node) {
-    int64_t cpu = used_percent(c->free[c->size + node], c->cpu_total[node]);
-    int64_t memory = used_percent(c->memory_free[node], c->memory_total[node]);
+    const int64_t *free = free_of(c, node);
+    int64_t cpu = used_percent(free[CPU], c->cpu_total[node]);
+    int64_t memory = used_percent(free[MEMORY] >> MIB_SHIFT, c->memory_total[node]);
     return (cpu + memory) * MOST_PODS + c->pods[node];
 }
 
@@ -72,19 +83,10 @@ static int64_t cost_of(const struct columns *c, const struct shape *s, int64_t n
 }
 
 static int32_t use_of(const struct columns *c, const struct shape *s, int64_t node) {
-    int32_t untouched = c->whole_free[node];
-    if (untouched > MOST_UNTOUCHED)
-        untouched = MOST_UNTOUCHED;
+    const int64_t *free = free_of(c, node);
+    int32_t untouched = free[WHOLE_FREE] < MOST_UNTOUCHED ? (int32_t)free[WHOLE_FREE] : MOST_UNTOUCHED;
     int32_t use = (c->machine[node] * (MOST_UNTOUCHED + 1) + untouched) * 2 + 1;
-    return use + (!s->memory || c->largest_part[node] < s->memory);
-}
-
-static void judge_node(const struct columns *c, struct shape *s, int64_t node,
-                       struct scratch *scratch) {
-    if (fits(c, s, node))
-        set_cost(s, node, cost_of(c, s, node, scratch), use_of(c, s, node));
-    else if (s->bounds[node / BLOCK] != NEVER) /* else no node of its block has a cost */
-        set_never(s, node);
+    return use + (!s->memory || free[LARGEST_PART] < s->memory);
 }
 
 static void clear_scratch(const struct shape *s, struct scratch *scratch) {
@@ -93,36 +95,81 @@ static void clear_scratch(const struct shape *s, struct scratch *scratch) {
         clear_sizes(&scratch->sizes);
 }
 
-/* Lets the processor load what `fits` reads: one after the other, each would be waited for. */
-static void fetch(const struct columns *c, const struct shape *s, int64_t node) {
+/* Both let the processor load what will be read: one after the other, each would be waited for. */
+static void fetch_free(const struct columns *c, const struct shape *s, int64_t node) {
     __builtin_prefetch(s->allowed + node);
-    __builtin_prefetch(c->whole_free + node);
-    __builtin_prefetch(c->largest_free + node);
-    __builtin_prefetch(c->free + c->size + node);
-    __builtin_prefetch(c->free + 2 * c->size + node);
+    __builtin_prefetch(free_of(c, node) + CPU);
+    __builtin_prefetch(s->fitting + node / BLOCK);
+}
+
+static void fetch_cards(const struct columns *c, const struct shape *s, int64_t node) {
     __builtin_prefetch(c->card_free + card_at(c, node, 0));
-    __builtin_prefetch(s->bounds + node / BLOCK);
+    __builtin_prefetch(c->bulk + node);
+    __builtin_prefetch(c->machine + node);
+    __builtin_prefetch(s->costs + node, 1);
+    __builtin_prefetch(s->uses + node, 1);
+}
+
+/* Takes the next nodes of the log, each once; returns how many. */
+static int64_t next_nodes(const struct columns *c, const struct shape *s, const int64_t **log,
+                          const int64_t *end, int64_t *nodes) {
+    int64_t found = 0;
+    for (; *log < end && found < AT_ONCE; (*log)++) {
+        uint64_t node = (uint64_t)**log, bit = 1u << node % BLOCK;
+        if (c->seen[node / BLOCK] & bit)
+            continue;
+        c->seen[node / BLOCK] |= (uint16_t)bit;
+        fetch_free(c, s, (int64_t)node);
+        nodes[found++] = (int64_t)node;
+    }
+    return found;
+}
+
+/* Of these nodes those that the pod fits on, in place; the others get the cost NEVER. */
+static int64_t fitting_nodes(const struct columns *c, struct shape *s, int64_t *nodes,
+                             int64_t count) {
+    int64_t found = 0;
+    for (int64_t at = 0; at < count; at++) {
+        int64_t node = nodes[at];
+        if (fits(c, s, node)) {
+            fetch_cards(c, s, node);
+            nodes[found++] = node;
+        } else if (has_cost(s, node)) {
+            set_never(s, node);
+        }
+    }
+    return found;
 }
 
 /* Judges the nodes that a part of the change log lists; a node may be in it several times. */
-EXPORTED void gpupool_engine_judge(struct columns *c, struct shape *s, const int64_t *nodes,
+EXPORTED void gpupool_engine_judge(const struct columns *c, struct shape *s, const int64_t *log,
                                    int64_t count) {
-    int64_t round = ++c->round, fetched[AT_ONCE];
+    const int64_t *first = log, *end = log + count;
+    int64_t nodes[AT_ONCE];
     struct scratch scratch;
     clear_scratch(s, &scratch);
-    for (int64_t each = 0; each < count;) {
-        int64_t found = 0;
-        for (; each < count && found < AT_ONCE; each++) {
-            int64_t node = nodes[each];
-            if (c->seen[node] == round)
-                continue;
-            c->seen[node] = round;
-            fetch(c, s, node);
-            fetched[found++] = node;
-        }
+    while (log < end) {
+        int64_t found = next_nodes(c, s, &log, end, nodes);
+        found = fitting_nodes(c, s, nodes, found);
         for (int64_t at = 0; at < found; at++)
-            judge_node(c, s, fetched[at], &scratch);
+            set_cost(s, nodes[at], cost_of(c, s, nodes[at], &scratch), use_of(c, s, nodes[at]));
     }
+    for (; first < end; first++)
+        c->seen[(uint64_t)*first / BLOCK] = 0;
+}
+
+static int any_allowed(const struct shape *s, int64_t block) {
+    uint64_t halves[2];
+    memcpy(halves, s->allowed + block * BLOCK, sizeof halves);
+    return (halves[0] | halves[1]) != 0;
+}
+
+static uint32_t fitting_of(const struct columns *c, const struct shape *s, int64_t block) {
+    uint32_t found = 0;
+    if (any_allowed(s, block))
+        for (int64_t node = 0; node < BLOCK; node++)
+            found |= (uint32_t)fits(c, s, block * BLOCK + node) << node;
+    return found;
 }
 
 /* Judges all nodes. */
@@ -131,13 +178,13 @@ EXPORTED void gpupool_engine_judge_all(const struct columns *c, struct shape *s)
     clear_scratch(s, &scratch);
     s->classes = 0;
     for (int64_t block = 0; block < c->size / BLOCK; block++) {
-        int64_t had = s->bounds[block] != NEVER;
+        uint32_t now = fitting_of(c, s, block);
+        for (uint32_t left = s->fitting[block] & ~now; left; left &= left - 1)
+            set_never(s, block * BLOCK + __builtin_ctz(left));
         s->bounds[block] = NEVER;
-        for (int64_t node = block * BLOCK; node < (block + 1) * BLOCK; node++) {
-            if (fits(c, s, node))
-                set_cost(s, node, cost_of(c, s, node, &scratch), use_of(c, s, node));
-            else if (had)
-                set_never(s, node);
+        for (; now; now &= now - 1) {
+            int64_t node = block * BLOCK + __builtin_ctz(now);
+            set_cost(s, node, cost_of(c, s, node, &scratch), use_of(c, s, node));
         }
     }
 }

@@ -14,23 +14,19 @@ static int64_t total_of(const struct shape *s, int64_t node) {
     return s->prices ? s->costs[node] + s->prices[s->uses[node]] : s->costs[node];
 }
 
-/* In two rows of sums, so that the processor need not wait for one after the other. */
 static int64_t least_of_block(const struct shape *s, int64_t block) {
-    const int64_t *costs = s->costs + block * BLOCK, *prices = s->prices;
-    const int32_t *uses = s->uses + block * BLOCK;
-    int64_t even = NEVER, odd = NEVER;
-    for (int64_t node = 0; node < BLOCK; node += 2) {
-        int64_t one = costs[node] + (prices ? prices[uses[node]] : 0);
-        int64_t other = costs[node + 1] + (prices ? prices[uses[node + 1]] : 0);
-        even = one < even ? one : even;
-        odd = other < odd ? other : odd;
+    int64_t least = NEVER;
+    for (uint32_t left = s->fitting[block]; left; left &= left - 1) {
+        int64_t total = total_of(s, block * BLOCK + __builtin_ctz(left));
+        least = total < least ? total : least;
     }
-    return even < odd ? even : odd;
+    return least;
 }
 
 void set_cost(struct shape *s, int64_t node, int64_t cost, int32_t use) {
     s->costs[node] = cost;
     s->uses[node] = use;
+    s->fitting[node / BLOCK] |= (uint16_t)(1u << node % BLOCK);
     s->classes |= (uint64_t)1 << (use - 1) / USES_OF_CLASS;
     int64_t total = total_of(s, node);
     if (total < s->bounds[node / BLOCK])
@@ -40,6 +36,7 @@ void set_cost(struct shape *s, int64_t node, int64_t cost, int32_t use) {
 void set_never(struct shape *s, int64_t node) {
     s->costs[node] = NEVER;
     s->uses[node] = 0;
+    s->fitting[node / BLOCK] &= (uint16_t)~(1u << node % BLOCK);
 }
 
 /* The least by which the price of a node of this shape rises; below 0 if any falls. */
@@ -74,10 +71,10 @@ static int64_t lowest_block(const struct columns *c, const struct shape *s) {
 }
 
 static int64_t first_with(const struct shape *s, int64_t block, int64_t total) {
-    int64_t node = block * BLOCK;
-    while (total_of(s, node) != total)
-        node++;
-    return node;
+    uint32_t left = s->fitting[block];
+    while (total_of(s, block * BLOCK + __builtin_ctz(left)) != total)
+        left &= left - 1;
+    return block * BLOCK + __builtin_ctz(left);
 }
 
 /* The first node with the least cost and price; -1: no node fits. `prices` may be NULL. */

@@ -15,7 +15,7 @@ EXPORTED void gpupool_engine_free(const struct columns *c, const struct residue 
         int64_t *here = found + c->machine[node] * size_count;
         here[0] += residue_usable(c, r, node, 0);
         for (int64_t each = 1; each < size_count; each++)
-            here[each] += c->whole_free[node] / sizes[each];
+            here[each] += free_of(c, node)[WHOLE_FREE] / sizes[each];
     }
 }
 

@@ -5,6 +5,7 @@
 #include "engine.h"
 
 #include <math.h>
+#include <string.h>
 
 #define FINE 250
 #define HALF 125
@@ -86,11 +87,15 @@ static double rise(int64_t host, int64_t asked, double cards_for, int64_t before
     return (then > 0 ? then : 0.0) - (now > 0 ? now : 0.0);
 }
 
-/* Compares a row of the memo with a card of the node, and takes it over. */
-static int64_t is_same(int32_t *known, const int32_t *column, int64_t at) {
-    int64_t same = *known == column[at];
-    *known = column[at];
-    return same;
+/* Compares what the memo knows of the cards with a node's, and takes it over. */
+static int64_t is_same(int32_t *known, const int32_t *column, const struct columns *c,
+                       int64_t node) {
+    size_t length = (size_t)c->rows * sizeof *known;
+    const int32_t *here = column + card_at(c, node, 0);
+    if (!memcmp(known, here, length))
+        return 1;
+    memcpy(known, here, length);
+    return 0;
 }
 
 /* Whether the node's cards are those of the memo; they are, when this returns. Of the columns only
@@ -98,16 +103,11 @@ static int64_t is_same(int32_t *known, const int32_t *column, int64_t at) {
  */
 static int64_t is_alike(const struct columns *c, const struct shape *s, int64_t node,
                         struct memo *memo) {
-    int64_t alike = memo->is_set, by_compute = s->residue->counts_compute;
-    int64_t by_total = !s->residue->only_total;
-    for (int64_t card = 0; card < c->rows; card++) {
-        int64_t at = card_at(c, node, card);
-        alike &= is_same(memo->free + card, c->card_free, at);
-        if (by_total)
-            alike &= is_same(memo->total + card, c->card_total, at);
-        if (by_compute)
-            alike &= is_same(memo->compute + card, c->card_compute, at);
-    }
+    int64_t alike = is_same(memo->free, c->card_free, c, node) & memo->is_set;
+    if (!s->residue->only_total)
+        alike &= is_same(memo->total, c->card_total, c, node);
+    if (s->residue->counts_compute)
+        alike &= is_same(memo->compute, c->card_compute, c, node);
     memo->is_set = 1;
     return alike;
 }
@@ -130,9 +130,9 @@ int64_t residue_cost(const struct columns *c, const struct shape *s, int64_t nod
     judge_cards(c, s, node, memo);
     int64_t before = memo->before, after = before - memo->spent;
     int64_t cost = (memo->lost - memo->taken) * FINE + (after < PULLED ? after : PULLED) * PULL_FINE;
-    const int64_t *cpu = c->free + c->size, *memory = cpu + c->size;
-    double rises = rise(cpu[node], s->cpu_milli, r->cards_for[0], before, after);
-    rises += rise(memory[node], s->memory_bytes, r->cards_for[1], before, after);
+    const int64_t *free = free_of(c, node);
+    double rises = rise(free[CPU], s->cpu_milli, r->cards_for[0], before, after);
+    rises += rise(free[MEMORY], s->memory_bytes, r->cards_for[1], before, after);
     cost += (int64_t)floor(rises * HALF);
     return floor_div(cost, FINE) * BULKS + c->bulk[node];
 }

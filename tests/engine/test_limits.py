@@ -161,7 +161,7 @@ def test_only_so_many_models_have_a_number() -> None:
 def test_a_node_with_very_many_resources_takes_little_room() -> None:
     absurd = {f"example.com/r{number}": 1 for number in range(50_000)}
     cluster = cluster_of(gpu_node("bad", allocatable=absurd), gpu_node("good", 1))
-    assert len(cluster.columns.free) == MOST_RESOURCES
+    assert len(cluster.columns.resource_rows) == MOST_RESOURCES
     assert not isinstance(place(cluster, shared("u", 1)), str)
 
 

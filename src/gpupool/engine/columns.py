@@ -1,9 +1,9 @@
 """Columns: what filters, scores and policies read of the cluster, as NumPy vectors over nodes.
 
-A node has the same index in every vector; a card has the same row in every (C, N) array, in which
-the cards of a node lie side by side in memory (order "F"): they are read together. Free
-amounts are never below 0, even if more is held than there is. Arrays grow by doubling; indexes
-without a node are not `present`. Only `node_state.py` writes here.
+A node has the same index in every vector; a card has the same row in every (C, N) array, and a
+resource in every (R, N) array. What belongs to one node lies side by side in memory (order "F"): it
+is read together. Free amounts are never below 0, even if more is held than there is. Arrays grow by
+doubling; indexes without a node are not `present`. Only `node_state.py` writes here.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpupool.core.ways import Ways
-from gpupool.engine.kernel import LIBRARY, ColumnsView
+from gpupool.engine.kernel import FIRST_ROWS, LIBRARY, ColumnsView
 from gpupool.engine.policies.policy import Ints
 
 Bools: TypeAlias = NDArray[np.bool_]
@@ -25,9 +25,11 @@ MOST = 2**62  # larger amounts count as this
 MOST_RESOURCES = 1024
 _FIRST_NODES = 64
 _FIRST_CARDS = 8
-# Rows of `free`. Row 0 stands for resources that no node has: always 0.
-UNKNOWN, CPU, MEMORY = 0, 1, 2
-_FIRST_RESOURCES = ("", "cpu", "memory", "ephemeral-storage", "pods")
+# Rows of `free`. Row 0 stands for resources that no node has: always 0. What cards leave has rows
+# there too, without a name, because it is compared with what a pod needs just as resources are.
+UNKNOWN, CPU, MEMORY, WHOLE_FREE, LARGEST_FREE, LARGEST_PART = 0, 1, 2, 3, 4, 7
+_FIRST_RESOURCES = {"": UNKNOWN, "cpu": CPU, "memory": MEMORY, "pods": 5, "ephemeral-storage": 6}
+_MIB_SHIFT = 20
 
 
 class Columns:
@@ -36,7 +38,7 @@ class Columns:
         # The addresses of the arrays below; None: not made yet, or arrays are new since then.
         self.view: ColumnsView | None = None
         self.size = _FIRST_NODES
-        self.resource_rows = {name: row for row, name in enumerate(_FIRST_RESOURCES)}
+        self.resource_rows = dict(_FIRST_RESOURCES)
         self.present: Bools = np.zeros(self.size, dtype=np.bool_)
         self.unschedulable: Bools = np.zeros(self.size, dtype=np.bool_)
         self.taints = _zeros(self.size)  # number of the set of taints
@@ -47,9 +49,8 @@ class Columns:
         self.model = _zeros(self.size)
         self.machine = _zeros(self.size)  # its class, a number of `ClusterModel.machines`
         self.pods = _zeros(self.size)  # number of pods held
-        self.free = _zeros(len(_FIRST_RESOURCES), self.size, dtype=np.int64)
-        self.offered = _zeros(len(_FIRST_RESOURCES), self.size, dtype=np.int64)  # by the same rows
-        self.memory_free = _zeros(self.size, dtype=np.int64)
+        self.free = _zeros(self.size, FIRST_ROWS, dtype=np.int64).T
+        self.offered = _zeros(self.size, FIRST_ROWS, dtype=np.int64).T  # by the same rows
         self.cpu_total = _zeros(self.size, dtype=np.int64)
         self.memory_total = _zeros(self.size, dtype=np.int64)
         self.bulk = _zeros(self.size, dtype=np.int64)  # how large the machine is, see `bulk_of`
@@ -62,9 +63,24 @@ class Columns:
         # `cards.py` compares the uuids themselves.
         self.card_key = _zeros(self.size, _FIRST_CARDS, dtype=np.int64).T
         self.card_models: dict[str, int] = {}  # the numbers, in order from 1
-        self.whole_free = _zeros(self.size)  # cards of which nothing is held
-        self.largest_free = _zeros(self.size)  # free units of the emptiest card
-        self.largest_part = _zeros(self.size)  # the same of those that are not untouched
+
+    @property
+    def whole_free(self) -> Ints:
+        """(N,): cards of which nothing is held."""
+        free: Ints = self.free[WHOLE_FREE]
+        return free
+
+    @property
+    def largest_free(self) -> Ints:
+        """(N,): free units of the emptiest card."""
+        free: Ints = self.free[LARGEST_FREE]
+        return free
+
+    @property
+    def largest_part(self) -> Ints:
+        """(N,): the same of the cards that are not untouched."""
+        free: Ints = self.free[LARGEST_PART]
+        return free
 
     @property
     def cpu_free(self) -> Ints:
@@ -77,6 +93,12 @@ class Columns:
         free: Ints = self.free[CPU : MEMORY + 1]
         return free
 
+    @property
+    def memory_free(self) -> Ints:
+        """(N,): in MiB."""
+        free: Ints = self.free[MEMORY] >> _MIB_SHIFT
+        return free
+
     def add_resources(self, names: Iterable[str]) -> None:
         new = [name for name in names if name not in self.resource_rows]
         del new[MOST_RESOURCES - len(self.resource_rows) :]
@@ -84,9 +106,8 @@ class Columns:
             first = len(self.free)
             self.resource_rows |= {name: first + at for at, name in enumerate(new)}
             # A new array: readers must take `free` from here each time, and not keep it.
-            more = _zeros(len(new), self.size, dtype=np.int64)
-            self.free = np.vstack([self.free, more])
-            self.offered = np.vstack([self.offered, more])
+            shape = (first + len(new), self.size)
+            self.free, self.offered = _grown(self.free, shape), _grown(self.offered, shape)
             self.view = None
 
     def model_number(self, model: str) -> int:
@@ -117,9 +138,7 @@ class Columns:
             # each card must have it too.
             height = rows if name.startswith("card_") else len(array)
             shape = (size,) if array.ndim == 1 else (height, size)
-            filler = 1 if name == "card_total" else 0
-            order: Any = "F" if name.startswith("card_") else "C"
-            setattr(self, name, _grown(array, shape, filler, order))
+            setattr(self, name, _grown(array, shape, 1 if name == "card_total" else 0))
         self.size = size
         self.view = None
 
@@ -129,7 +148,7 @@ def _zeros(*shape: int, dtype: Any = np.int32) -> Ints:
     return made
 
 
-def _grown(array: NDArray[Any], shape: tuple[int, ...], filler: int, order: Any) -> NDArray[Any]:
-    larger: NDArray[Any] = np.full(shape, filler, dtype=array.dtype, order=order)
+def _grown(array: NDArray[Any], shape: tuple[int, ...], filler: int = 0) -> NDArray[Any]:
+    larger: NDArray[Any] = np.full(shape, filler, dtype=array.dtype, order="F")
     larger[tuple(slice(0, length) for length in array.shape)] = array
     return larger

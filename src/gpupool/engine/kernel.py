@@ -26,9 +26,10 @@ if TYPE_CHECKING:  # columns and policies import this module
     from gpupool.engine.policies.policy import Ask, Ints
 
 Reals: TypeAlias = NDArray[np.float64]
-LAYOUT = 10  # as in native/engine/engine.h
+LAYOUT = 11  # as in native/engine/engine.h
 MOST_ROWS = 64  # cards of a node
 BLOCK = 16  # nodes; the columns' size is a multiple of it
+FIRST_ROWS = 8  # of `Columns.free`
 _MOST = 2**62  # as `columns.MOST`; larger amounts fit nowhere, whatever their number
 _MOST_MEMORY = 2**48  # of a card: more fits on none, and this can be multiplied
 _ADDRESS: Any = ctypes.c_void_p
@@ -49,9 +50,8 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "best_cut": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _REAL, _ADDRESS, _ADDRESS],
 }
 _COLUMNS = (
-    *("free", "card_free", "card_total", "card_compute", "machine", "pods", "whole_free"),
-    *("largest_free", "largest_part", "memory_free", "cpu_total", "memory_total", "bulk"),
-    *("model", "present", "has_cards"),
+    *("free", "card_free", "card_total", "card_compute", "machine", "pods", "cpu_total"),
+    *("memory_total", "bulk", "model", "present", "has_cards"),
 )
 
 
@@ -85,17 +85,17 @@ LIBRARY = _load()
 
 class ColumnsView(ctypes.Structure):
     _fields_ = [
-        *[(name, _NUMBER) for name in ("size", "rows")],
-        *[(name, _ADDRESS) for name in _COLUMNS],
-        *[("seen", _ADDRESS), ("round", _NUMBER)],
+        *[(name, _NUMBER) for name in ("size", "rows", "resources")],
+        *[(name, _ADDRESS) for name in (*_COLUMNS, "seen")],
     ]
 
     def __init__(self, columns: "Columns") -> None:
         arrays = {name: getattr(columns, name) for name in _COLUMNS}
-        arrays["seen"] = np.zeros(columns.size, dtype=np.int64)
+        arrays["seen"] = np.zeros(columns.size // BLOCK, dtype=np.uint16)
         super().__init__(
             size=columns.size,
             rows=len(columns.card_free),
+            resources=len(columns.free),
             **{name: each.ctypes.data for name, each in arrays.items()},
         )
         self.address = ctypes.addressof(self)
@@ -161,11 +161,11 @@ class TypicalView(ctypes.Structure):
 
 class ShapeView(ctypes.Structure):
     _fields_ = [
-        *[("needs", _ADDRESS), ("need_count", _NUMBER)],
+        *[("least", _NUMBER * FIRST_ROWS), ("needs", _ADDRESS), ("need_count", _NUMBER)],
         *[("shares", _ADDRESS), ("share_count", _NUMBER)],
-        *[(name, _NUMBER) for name in ("whole", "cards", "memory", "compute")],
+        *[(name, _NUMBER) for name in ("cards", "memory", "compute")],
         *[(name, _NUMBER) for name in ("cpu_milli", "memory_bytes")],
-        *[(name, _ADDRESS) for name in ("allowed", "costs", "uses", "bounds")],
+        *[(name, _ADDRESS) for name in ("allowed", "costs", "uses", "bounds", "fitting")],
         ("classes", _NUMBER),
         *[(name, _ADDRESS) for name in ("prices", "residue", "typical")],
     ]
@@ -174,7 +174,6 @@ class ShapeView(ctypes.Structure):
         self,
         needs: Sequence[tuple[int, int]],
         shares: Sequence[tuple[int, int, int]],
-        whole: int,
         ask: "Ask",
         arrays: "tuple[Bools, Ints, Ints]",
         policy: ResidueView | TypicalView,
@@ -182,8 +181,8 @@ class ShapeView(ctypes.Structure):
         allowed, costs, uses = arrays
         # NEVER, as all costs are at first.
         self._bounds = np.full(len(costs) // BLOCK, np.iinfo(np.int64).max, dtype=np.int64)
+        self._fitting = np.zeros(len(costs) // BLOCK, dtype=np.uint16)  # a bit for each node
         super().__init__(
-            whole=min(whole, _MOST),
             cards=ask.cards,
             memory=min(ask.memory, _MOST),
             compute=ask.compute,
@@ -193,6 +192,7 @@ class ShapeView(ctypes.Structure):
             costs=costs.ctypes.data,
             uses=uses.ctypes.data,
             bounds=self._bounds.ctypes.data,
+            fitting=self._fitting.ctypes.data,
         )
         self.address = ctypes.addressof(self)
         self._shares = _numbers(shares)
@@ -210,8 +210,12 @@ class ShapeView(ctypes.Structure):
         self.typical = 0 if by_residue else policy.address
 
     def set_needs(self, needs: Sequence[tuple[int, int]]) -> None:
-        self._needs = _numbers(needs)
-        self.needs, self.need_count = self._needs.buffer_info()[0], len(needs)
+        """(row of `Columns.free`, amount), whole cards and the largest share too."""
+        first = {row: min(amount, _MOST + 1) for row, amount in needs if row < FIRST_ROWS}
+        self.least = tuple(first.get(row, 0) for row in range(FIRST_ROWS))
+        others = [(row, amount) for row, amount in needs if row >= FIRST_ROWS]
+        self._needs = _numbers(others)
+        self.needs, self.need_count = self._needs.buffer_info()[0], len(others)
 
 
 def _numbers(rows: Sequence[tuple[int, ...]]) -> "array[int]":

@@ -21,7 +21,7 @@ from gpupool.core.gpu import (
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import AttachedVolume, PodRequest
 from gpupool.engine.card_holds import CardHold, with_unread
-from gpupool.engine.columns import MEMORY, MOST, UNKNOWN, Columns
+from gpupool.engine.columns import LARGEST_FREE, LARGEST_PART, MOST, UNKNOWN, WHOLE_FREE, Columns
 from gpupool.engine.kinds import Kind
 from gpupool.engine.policies.policy import bulk_of
 from kubeclient.placement import HostPort
@@ -281,8 +281,6 @@ def write_free(columns: Columns, node: int, row: int, left: int) -> None:
     """`left`: what pods leave of the resource; below 0 if they hold too much."""
     left = 0 if left < 0 else left if left < MOST else MOST
     columns.free[row, node] = left
-    if row == MEMORY:
-        columns.memory_free[node] = left >> _MIB_SHIFT
 
 
 def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None:
@@ -301,9 +299,9 @@ def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None
             part = free
         if free > largest:
             largest = free
-    columns.largest_free[at] = largest
-    columns.largest_part[at] = part
-    columns.whole_free[at] = untouched
+    columns.free[WHOLE_FREE, at] = untouched
+    columns.free[LARGEST_FREE, at] = largest
+    columns.free[LARGEST_PART, at] = part
 
 
 def _bounded(amount: int) -> int:

@@ -46,7 +46,7 @@ def open_columns(choice: CardChoice, columns: Columns, nodes: Ints) -> OpenColum
         np.where(is_open, of_nodes(columns.card_total, nodes), 1),
         np.where(is_open, of_nodes(columns.card_compute, nodes), 0),
         columns.cpu_free.take(nodes),
-        columns.host_free.take(nodes, axis=1),
+        of_nodes(columns.host_free, nodes),
         columns.model.take(nodes),
         columns.bulk.take(nodes),
     )

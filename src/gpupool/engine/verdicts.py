@@ -18,7 +18,7 @@ import numpy as np
 from gpupool.core.pods import PodRequest
 from gpupool.engine.allowed_nodes import allowed_nodes, catch_up
 from gpupool.engine.cluster import ClusterModel
-from gpupool.engine.columns import Columns
+from gpupool.engine.columns import LARGEST_FREE, WHOLE_FREE, Columns
 from gpupool.engine.filters import host_ports, resources, volume_limits
 from gpupool.engine.filters.gpus import has_cards, has_shares, whole_cards
 from gpupool.engine.kernel import LIBRARY, ShapeView, view_of
@@ -122,9 +122,13 @@ def _set_view(verdict: ShapeVerdict) -> None:
         verdict.uses.fill(0)
         shares = [(ask.units, ask.cards, ask.percent) for ask in verdict.shares]
         arrays = (verdict.nodes.nodes, verdict.costs, verdict.uses)
-        verdict.view = ShapeView(
-            verdict.needs, shares, verdict.whole, verdict.ask, arrays, compiled
-        )
+        verdict.view = ShapeView(_all_needs(verdict), shares, verdict.ask, arrays, compiled)
+
+
+def _all_needs(verdict: ShapeVerdict) -> list[tuple[int, int]]:
+    """What a node must have free, by the rows of `Columns.free`."""
+    largest = max([ask.units for ask in verdict.shares], default=0)
+    return [*verdict.needs, (WHOLE_FREE, verdict.whole), (LARGEST_FREE, largest)]
 
 
 def _judge_compiled(cluster: ClusterModel, verdict: ShapeVerdict, since: int | None) -> bool:
@@ -194,7 +198,7 @@ def _catch_up_with_nodes(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
         verdict.need = resources.need_of(verdict.pod, cluster.columns)
         verdict.needs = resources.needs_in(verdict.need)
         if verdict.view is not None:
-            verdict.view.set_needs(verdict.needs)
+            verdict.view.set_needs(_all_needs(verdict))
 
 
 def _judge(cluster: ClusterModel, verdict: ShapeVerdict, nodes: Ints) -> None:

@@ -6,7 +6,7 @@ from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import MOST, UNKNOWN, Bools, Columns
 from gpupool.engine.filters.filter import Filter, Refused
-from gpupool.engine.policies.policy import Ints
+from gpupool.engine.policies.policy import Ints, of_nodes
 
 TOO_MANY_PODS = "Too many pods"
 
@@ -35,7 +35,7 @@ def passes(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> Bools:
 
 
 def has_room(columns: Columns, need: Ints, nodes: Ints) -> Bools:
-    return np.asarray(np.logical_and.reduce(columns.free.take(nodes, axis=1) >= need))
+    return np.asarray(np.logical_and.reduce(of_nodes(columns.free, nodes) >= need))
 
 
 def refusals(pod: PodRequest, cluster: ClusterModel, nodes: Ints) -> list[Refused]:

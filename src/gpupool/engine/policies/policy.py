@@ -52,11 +52,11 @@ class CardColumns(Protocol):
     def view(self) -> ColumnsView | None: ...  # the same for `kernel.py`; None: use NumPy
 
 
-def of_nodes(by_card: Ints, nodes: Ints) -> Ints:
-    """(C, k): a (C, N) array of these nodes. The cards of a node lie side by side in memory, where
-    a `take` along the nodes would first make a copy of the whole array.
+def of_nodes(by_row: Ints, nodes: Ints) -> Ints:
+    """(C, k): a (C, N) array of these nodes. What a node has lies side by side in memory, where a
+    `take` along the nodes would first make a copy of the whole array.
     """
-    found: Ints = by_card.T.take(nodes, axis=0).T
+    found: Ints = by_row.T.take(nodes, axis=0).T
     return found
 
 

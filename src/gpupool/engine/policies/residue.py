@@ -78,7 +78,7 @@ def _costs(tables: Tables, columns: CardColumns, ask: Ask, nodes: Ints) -> Ints:
         lost = spent = taken = ask.cards * WHOLE
     after = before - spent
     costs = (lost - taken) * FINE + np.minimum(after, PULLED_CARDS * WHOLE) * PULL_FINE
-    costs += _starved(tables, columns.host_free.take(nodes, axis=1), ask, before, after)
+    costs += _starved(tables, of_nodes(columns.host_free, nodes), ask, before, after)
     ranked: Ints = costs // FINE * BULKS + columns.bulk.take(nodes)
     return ranked
 
