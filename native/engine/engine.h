@@ -119,6 +119,17 @@ void set_never(struct shape *, int64_t node);
 int64_t fgd_cost(const struct columns *, const struct shape *, int64_t node, struct sizes *);
 int64_t residue_cost(const struct columns *, const struct shape *, int64_t node, struct memo *);
 
+/* The first node with the least cost and price; -1: no node fits. `prices` may be NULL. */
+int64_t least_node(const struct columns *, struct shape *, const int64_t *prices);
+
+/* Judges the nodes that a part of the change log lists; `count` below 0: all nodes. */
+EXPORTED void gpupool_engine_judge(const struct columns *, struct shape *, const int64_t *log,
+                                   int64_t count);
+
+/* As `_least_lost` of residue.py, for a share of one card: the first card that loses the least. */
+EXPORTED int64_t gpupool_engine_best_card(const struct columns *, const struct residue *,
+                                          int64_t node, int64_t memory);
+
 /* What is usable of all cards of a node; of their compute too, if that counts. */
 int64_t residue_usable(const struct columns *, const struct residue *, int64_t node,
                        int64_t counts_compute);

@@ -141,9 +141,9 @@ static int64_t fitting_nodes(const struct columns *c, struct shape *s, int64_t *
     return found;
 }
 
-/* Judges the nodes that a part of the change log lists; a node may be in it several times. */
-EXPORTED void gpupool_engine_judge(const struct columns *c, struct shape *s, const int64_t *log,
-                                   int64_t count) {
+/* A node may be in the log several times. */
+static void judge_changed(const struct columns *c, struct shape *s, const int64_t *log,
+                          int64_t count) {
     const int64_t *first = log, *end = log + count;
     int64_t nodes[AT_ONCE];
     struct scratch scratch;
@@ -172,8 +172,7 @@ static uint32_t fitting_of(const struct columns *c, const struct shape *s, int64
     return found;
 }
 
-/* Judges all nodes. */
-EXPORTED void gpupool_engine_judge_all(const struct columns *c, struct shape *s) {
+static void judge_all(const struct columns *c, struct shape *s) {
     struct scratch scratch;
     clear_scratch(s, &scratch);
     s->classes = 0;
@@ -187,4 +186,13 @@ EXPORTED void gpupool_engine_judge_all(const struct columns *c, struct shape *s)
             set_cost(s, node, cost_of(c, s, node, &scratch), use_of(c, s, node));
         }
     }
+}
+
+/* A log that is longer than the cluster lists nodes repeatedly: all of them are not more work. */
+EXPORTED void gpupool_engine_judge(const struct columns *c, struct shape *s, const int64_t *log,
+                                   int64_t count) {
+    if (count < 0 || count > c->size)
+        judge_all(c, s);
+    else if (count)
+        judge_changed(c, s, log, count);
 }

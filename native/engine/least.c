@@ -77,9 +77,7 @@ static int64_t first_with(const struct shape *s, int64_t block, int64_t total) {
     return block * BLOCK + __builtin_ctz(left);
 }
 
-/* The first node with the least cost and price; -1: no node fits. `prices` may be NULL. */
-EXPORTED int64_t gpupool_engine_least(const struct columns *c, struct shape *s,
-                                      const int64_t *prices) {
+int64_t least_node(const struct columns *c, struct shape *s, const int64_t *prices) {
     if (prices != s->prices)
         set_prices(c, s, prices);
     int64_t best = 0, least = NEVER;

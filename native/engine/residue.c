@@ -137,7 +137,6 @@ int64_t residue_cost(const struct columns *c, const struct shape *s, int64_t nod
     return floor_div(cost, FINE) * BULKS + c->bulk[node];
 }
 
-/* As `_least_lost` of residue.py, for a share of one card: the first card that loses the least. */
 EXPORTED int64_t gpupool_engine_best_card(const struct columns *c, const struct residue *r,
                                           int64_t node, int64_t memory) {
     int64_t best = -1, least = NEVER;

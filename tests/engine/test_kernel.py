@@ -14,7 +14,6 @@ from gpupool.engine import kernel
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.kernel import FIRST_ROWS, LIBRARY, Library, cuts_by, spare_by, view_of, worth_by
-from gpupool.engine.kinds import kind_of
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies import cutting, scarcity
 from gpupool.engine.policies.cutting import cuts_of
@@ -193,9 +192,3 @@ def test_what_a_node_has_stays_side_by_side_when_columns_grow() -> None:
     for each in vars(columns).values():
         if isinstance(each, np.ndarray):
             assert each.flags.f_contiguous
-
-
-def test_the_kind_of_a_pod_is_that_of_the_pod_that_is_asked_about() -> None:
-    cluster, pods = cluster_of(), [shared("a", 3), shared("b", 4), shared("a", 5)]
-    for pod in (*pods, pods[0], pods[0]):
-        assert cluster.kind_of(pod) == kind_of(pod)

@@ -14,15 +14,6 @@ def counted(counts: KindCounts) -> dict[Kind, int]:
     return {kind: pods for kind, pods in pairs if kind is not None}
 
 
-def test_pods_of_one_kind_share_its_value_while_some_are_held() -> None:
-    counts, first, again = KindCounts(), kind_of(shared("a", 3)), kind_of(shared("b", 3))
-    assert counts.known(first) is first
-    counts.add(first)
-    assert counts.known(again) is first
-    counts.remove(again)
-    assert counts.known(again) is again
-
-
 @given(steps=st.lists(st.tuples(st.booleans(), st.integers(1, 4)), max_size=40))
 def test_counts_are_those_of_a_counter_and_numbers_are_used_again(
     steps: list[tuple[bool, int]],

@@ -78,14 +78,17 @@ def allocation_on(
             assert len(rows) == (only.whole or only.cards), f"{policy.name} gave cards {rows}"
             if len(rows) > 1:
                 return Allocation((_container(only, rows, state),))
-            return state.cards[rows[0]].alone(
-                only, lambda: Allocation((_container(only, rows, state),))
-            )
+            return allocation_of_one(only, state, rows[0])
     room = _room(state, closed, placement is CardPlacement.SPREAD)
     chosen = _search([each for each in pod.gpus if not each.is_init], room, state)
     if chosen is None or not _choose_init(pod, state, closed, chosen):
         return None
     return Allocation(tuple(_container(a, chosen[a.container], state) for a in pod.gpus))
+
+
+def allocation_of_one(ask: GpuAsk, state: NodeState, row: int) -> Allocation:
+    """For a pod that asks for one card or a share of one, and nothing else."""
+    return state.cards[row].alone(ask, lambda: Allocation((_container(ask, (row,), state),)))
 
 
 def _room(state: NodeState, closed: frozenset[int], spread: bool) -> _Room:

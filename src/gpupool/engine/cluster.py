@@ -24,7 +24,7 @@ from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.card_holds import CardHold, card_holds
 from gpupool.engine.columns import Columns
-from gpupool.engine.kinds import Kind, KindCounts, kind_of
+from gpupool.engine.kinds import KindCounts
 from gpupool.engine.label_columns import LabelColumns
 from gpupool.engine.node_state import (
     Held,
@@ -35,6 +35,7 @@ from gpupool.engine.node_state import (
 from gpupool.engine.pod_index import Finder, PodIndex
 from gpupool.engine.policies.policy import Ints
 from gpupool.engine.policies.scarcity import MOST_MACHINES
+from gpupool.engine.shapes import Shape, Shapes
 from gpupool.engine.verdict_cache import ChangeLog, ShapeVerdict
 from kubeclient.placement import Taint
 
@@ -54,14 +55,15 @@ class ClusterModel:
         self.columns = Columns(compiled)
         self.changes = ChangeLog()  # nodes that changed, or what is held on them
         self.node_changes = ChangeLog()  # nodes that changed themselves
-        self.verdicts: dict[Hashable, ShapeVerdict] = {}  # by policy and shape: see `verdicts.py`
+        self.shapes = Shapes()
+        # By the name of a policy: see `verdicts.py`.
+        self.verdicts: dict[tuple[str, Shape], ShapeVerdict] = {}
         self.allowed: dict[Hashable, AllowedNodes] = {}  # see `allowed_nodes.py`
         self._largest_card = (-1, 0)  # position of `node_changes`, and the card
         self.models: dict[str, int] = {}  # the number of each GPU model in the columns
         # Classes of machines, by model and `bulk_of`: the number of each in the columns.
         self.machines: dict[tuple[int, int], int] = {}
         self.running = KindCounts()  # pods with GPUs that are held, of each kind
-        self._kind: tuple[PodRequest | None, Kind | None] = (None, None)  # the last one
         # Their uids, since `refusals.py` looked last; the newest if there are too many.
         self.placed: deque[str] = deque(maxlen=MOST_PLACED)
         # By their number in the columns. Autoscalers write times into taints, so sets that no node
@@ -187,7 +189,7 @@ class ClusterModel:
             if known and place == node and known.pod == pod and known.allocation == allocation:
                 return
             self.release(pod.uid)
-        kind = self.kind_of(pod) if pod.gpus else None
+        kind = self.shapes.of(pod).kind if pod.gpus else None
         self._take(Held(pod, node, allocation, _cards(pod, allocation), False, kind))
 
     def reserve(
@@ -273,14 +275,6 @@ class ClusterModel:
     @property
     def index(self) -> PodIndex:
         return self._index
-
-    def kind_of(self, pod: PodRequest) -> Kind:
-        """The last one is kept: a pod is counted, and held right after it was decided about."""
-        known, kind = self._kind
-        if known is not pod or kind is None:
-            kind = self.running.known(kind_of(pod))
-            self._kind = (pod, kind)
-        return kind
 
     def state(self, name: str) -> NodeState | None:
         return self._nodes.get(name)

@@ -16,7 +16,13 @@ import numpy as np
 
 from gpupool.core.gpu import Allocation, CardPlacement
 from gpupool.core.pods import PodRequest
-from gpupool.engine.cards import NONE_CLOSED, allocation_on, chooses_cards, closed_cards
+from gpupool.engine.cards import (
+    NONE_CLOSED,
+    allocation_of_one,
+    allocation_on,
+    chooses_cards,
+    closed_cards,
+)
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.explain import message_of
 from gpupool.engine.filters import OF_OTHER_PODS
@@ -25,7 +31,7 @@ from gpupool.engine.policies.mix import Mix
 from gpupool.engine.policies.policy import Ints, Policy
 from gpupool.engine.preferences import has_preferences, preferences
 from gpupool.engine.verdict_cache import NEVER, ShapeVerdict
-from gpupool.engine.verdicts import verdict_of
+from gpupool.engine.verdicts import best_node, catch_up_with_holds, verdict_about, verdict_of
 
 _BY_PLACEMENT = {
     CardPlacement.BINPACK: POLICIES["best-fit"](Mix()),
@@ -54,17 +60,20 @@ def decide(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Placement 
     if pod.unsupported or pod.waits_for:
         return Unschedulable(cluster, pod)
     policy = policy_for(pod, policy)
-    verdict = verdict_of(cluster, pod, policy)
+    verdict = verdict_about(cluster, pod, policy)
     if depends_on_other_pods(cluster, pod, verdict):
+        catch_up_with_holds(cluster, verdict)
         nodes = _passing(cluster, pod, verdict, cluster.all_nodes())
         return _first_that_works(
             cluster, pod, verdict, _ranked(cluster, pod, verdict.totals(policy), nodes)
         )
     while True:
-        node = verdict.least(policy, cluster.columns)
+        node, card = best_node(cluster, verdict, policy)
         if node < 0:
             return Unschedulable(cluster, pod)
         state = cluster.at(node)
+        if card >= 0 and state.node.card_placement is None:
+            return Placement(state.node.name, allocation_of_one(pod.gpus[0], state, card))
         closed = closed_cards(pod, cluster, state) if pod.card_choice else NONE_CLOSED
         allocation = allocation_on(cluster, pod, state, verdict.policy, verdict.ask, closed)
         if allocation is not None:

@@ -39,8 +39,7 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "layout": [],
     "size_of": [_NUMBER],
     "judge": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER],
-    "judge_all": [_ADDRESS, _ADDRESS],
-    "least": [_ADDRESS, _ADDRESS, _ADDRESS],
+    "choose": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER, _ADDRESS],
     "best_card": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER],
     "free": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _ADDRESS],
     "to_spare": [_NUMBER, _NUMBER, *[_ADDRESS] * 6],
@@ -64,10 +63,9 @@ class Library:
             function = found[name] = loaded[f"gpupool_engine_{name}"]
             function.argtypes, function.restype = arguments, _NUMBER
         self.layout, self.size_of = found["layout"], found["size_of"]
-        self.judge, self.judge_all = found["judge"], found["judge_all"]
-        self.least, self.free = found["least"], found["free"]
+        self.judge, self.choose = found["judge"], found["choose"]
         self.best_card, self.best_cut = found["best_card"], found["best_cut"]
-        self.to_spare = found["to_spare"]
+        self.free, self.to_spare = found["free"], found["to_spare"]
         self.worth, self.table, self.fgd = found["worth"], found["table"], found["fgd"]
 
 

@@ -36,13 +36,6 @@ class KindCounts:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def known(self, kind: Kind) -> Kind:
-        """The value of an equal kind that is counted here, if there is one. What is compared with
-        itself is equal at once, and pods of one kind share it.
-        """
-        number = self._numbers.get(kind)
-        return kind if number is None else self.kinds[number] or kind
-
     def add(self, kind: Kind) -> None:
         number = self._numbers.get(kind)
         if number is None:

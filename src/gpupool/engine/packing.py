@@ -63,7 +63,7 @@ class Packing:
     def count(self, cluster: ClusterModel, pod: PodRequest) -> None:
         if cluster.node_changes.position != self._nodes_seen:
             self._look_at_nodes(cluster)
-        kind = cluster.kind_of(pod)
+        kind = cluster.shapes.of(pod).kind
         self._learner.count(kind.ask, self._models_for(cluster, kind))
         # A pod that waits for something else than room is not refused.
         if kind.ask.cards and not (pod.unsupported or pod.waits_for):

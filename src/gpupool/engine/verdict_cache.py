@@ -17,8 +17,7 @@ import numpy as np
 
 from gpupool.core.gpu import GpuAsk
 from gpupool.core.pods import PodRequest
-from gpupool.engine.columns import Columns
-from gpupool.engine.kernel import LIBRARY, ShapeView
+from gpupool.engine.kernel import ShapeView
 from gpupool.engine.policies.policy import Ask, Ints, Policy
 
 if TYPE_CHECKING:  # imports the cluster, which imports this module
@@ -26,6 +25,8 @@ if TYPE_CHECKING:  # imports the cluster, which imports this module
 
 NEVER = int(np.iinfo(np.int64).max)  # the cost of a node that cannot take the pod
 KEPT = 8192  # entries of a log; a reader that is further behind judges all nodes again
+ALL_CHANGED = -1  # before all entries of a log: every node must be judged
+_ENTRY = 8  # bytes
 
 
 @dataclass(slots=True)
@@ -45,7 +46,7 @@ class ShapeVerdict:
     # What the pod would take of each node, as an index into a table of prices (`verdicts.py`); 0
     # where the cost is NEVER.
     uses: Ints
-    changes: int  # valid up to this position of `ClusterModel.changes`
+    changes: int  # valid up to this position of `ClusterModel.changes`, or ALL_CHANGED
     node_changes: int  # `needs` is valid up to this position of `ClusterModel.node_changes`
     view: ShapeView | None = None  # for `kernel.py`; None: NumPy judges this shape
 
@@ -63,20 +64,11 @@ class ShapeVerdict:
         table = policy.prices.table(self.ask.cards, self.milli).values
         return np.asarray(costs + table.take(self.uses.take(nodes)))
 
-    def least(self, policy: Policy, columns: Columns) -> int:
+    def least(self, policy: Policy) -> int:
         """The first node with the least cost and price; -1: none fits."""
-        view = columns.view
-        if self.view is None or view is None or LIBRARY is None:
-            totals = self.totals(policy)
-            node = int(totals.argmin())
-            return -1 if totals[node] == NEVER else node
-        table, prices = None, 0
-        if policy.prices is not None and self.ask.cards:
-            table, prices = policy.prices.table(self.ask.cards, self.milli)
-        found: int = LIBRARY.least(view.address, self.view.address, prices)
-        # Afterwards: the kernel compares the old prices with the new ones.
-        self.view.table = table
-        return found
+        totals = self.totals(policy)
+        node = int(totals.argmin())
+        return -1 if totals[node] == NEVER else node
 
     def rule_out(self, node: int) -> None:
         self.costs[node] = NEVER
@@ -90,29 +82,32 @@ class ChangeLog:
     stays valid as a number: `_dropped` counts what is gone, `position` all that ever was here.
     """
 
-    __slots__ = ("_dropped", "_entries", "position")
+    __slots__ = ("_address", "_dropped", "_entries", "position")
 
     def __init__(self) -> None:
-        self._entries = array("q")
+        # Of one length, so that it stays where it is: the kernel reads it there.
+        self._entries = array("q", bytes(2 * KEPT * _ENTRY))
+        self._address, _ = self._entries.buffer_info()
         self._dropped = self.position = 0
 
     def append(self, node: int) -> None:
-        self.position += 1
-        self._entries.append(node)
-        # In large blocks: every deletion at the front of a list moves all that follows.
-        if len(self._entries) > 2 * KEPT:
-            del self._entries[:KEPT]
+        at = self.position - self._dropped
+        # In large blocks: every deletion at the front moves all that follows.
+        if at == 2 * KEPT:
+            self._entries[:KEPT] = self._entries[KEPT:]
             self._dropped += KEPT
+            at = KEPT
+        self._entries[at] = node
+        self.position += 1
 
     def since(self, position: int) -> list[int] | None:
         """The nodes that changed since `position`; None: those entries were dropped."""
         start = position - self._dropped
-        return self._entries[start:].tolist() if start >= 0 else None
+        return self._entries[start : self.position - self._dropped].tolist() if start >= 0 else None
 
     def address_since(self, position: int) -> tuple[int, int]:
-        """Where in memory the same nodes are, until the next append, and how many; (0, 0): None."""
+        """Where in memory the same nodes are, until the next append, and how many; -1: None."""
         start = position - self._dropped
         if start < 0:
-            return 0, 0
-        address, count = self._entries.buffer_info()
-        return address + start * self._entries.itemsize, count - start
+            return 0, -1
+        return self._address + start * _ENTRY, self.position - position

@@ -11,8 +11,6 @@ changed, so a verdict about node A that depends on node B would not be renewed w
 Tests compare cached verdicts with those of a cluster that was built from scratch.
 """
 
-from collections.abc import Hashable
-
 import numpy as np
 
 from gpupool.core.pods import PodRequest
@@ -21,12 +19,12 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import LARGEST_FREE, WHOLE_FREE, Columns
 from gpupool.engine.filters import host_ports, resources, volume_limits
 from gpupool.engine.filters.gpus import has_cards, has_shares, whole_cards
-from gpupool.engine.kernel import LIBRARY, ShapeView, view_of
+from gpupool.engine.kernel import LIBRARY, MOST_ROWS, ShapeView, view_of
 from gpupool.engine.kinds import ask_of
 from gpupool.engine.open_cards import open_columns
 from gpupool.engine.policies.policy import Ints, Policy
 from gpupool.engine.policies.scarcity import MOST_CARDS, milli_of
-from gpupool.engine.verdict_cache import NEVER, ShapeVerdict
+from gpupool.engine.verdict_cache import ALL_CHANGED, NEVER, ShapeVerdict
 
 _MOST_BYTES = 192 * 2**20  # of all cached verdicts together
 # An int64 of `costs`, an int32 of `uses` and a bool of `allowed`.
@@ -39,40 +37,50 @@ _PERCENT = 100
 _MOST_PODS = 2**20  # on one node
 
 
-def shape_of(pod: PodRequest) -> Hashable:
-    """Equal for pods that every node and every policy treats alike. The key of the cache.
-
-    A field of PodRequest that a filter on nodes, or a policy, reads must be part of it.
-    """
-    return (
-        tuple(pod.resources.items()),
-        tuple([(a.whole, a.units, a.cards, a.percent, a.is_init) for a in pod.gpus]),
-        pod.card_choice,
-        pod.node_selector,
-        pod.node_terms,
-        pod.tolerations,
-        pod.host_ports,
-        pod.node_name,
-        pod.runtime_class,
-        pod.volume_terms,
-        pod.volume_zones,
-        pod.attached,
-    )
-
-
 def verdict_of(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> ShapeVerdict:
     """The verdict for pods of this shape, up to date with all changes."""
-    key = (policy.name, shape_of(pod))
+    verdict = verdict_about(cluster, pod, policy)
+    catch_up_with_holds(cluster, verdict)
+    return verdict
+
+
+def verdict_about(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> ShapeVerdict:
+    """The same, but with costs from before the last holds: for `best_node`, which renews them."""
+    key = (policy.name, cluster.shapes.of(pod))
     verdict = cluster.verdicts.get(key)
     if verdict is None:
-        verdict = cluster.verdicts[key] = _new_verdict(cluster, pod, policy)
         _drop_old(cluster)
+        verdict = cluster.verdicts[key] = _new_verdict(cluster, pod, policy)
     # By its function: a policy with new prices has the same costs.
     elif verdict.policy.costs is not policy.costs:
-        _judge_anew(cluster, verdict, policy)
-    else:
-        _catch_up(cluster, verdict)
+        _set_policy(cluster, verdict, policy)
+    # Nodes that changed are in both logs, so their costs are renewed with the holds.
+    elif verdict.node_changes != cluster.node_changes.position:
+        _catch_up_with_nodes(cluster, verdict)
     return verdict
+
+
+def best_node(cluster: ClusterModel, verdict: ShapeVerdict, policy: Policy) -> tuple[int, int]:
+    """The first node with the least cost and price, and the best card for a pod that asks for a
+    share of one card and nothing else. Node -1: none fits; card -1: not known. Brings the verdict
+    up to date.
+    """
+    view = view_of(cluster.columns)
+    if view is None or verdict.view is None or LIBRARY is None:
+        catch_up_with_holds(cluster, verdict)
+        return verdict.least(policy), -1
+    table, prices = None, 0
+    if policy.prices is not None and verdict.ask.cards:
+        table, prices = policy.prices.table(verdict.ask.cards, verdict.milli)
+    address, count = cluster.changes.address_since(verdict.changes)
+    found = LIBRARY.choose(view.address, verdict.view.address, address, count, prices)
+    verdict.changes = cluster.changes.position
+    # Afterwards: the kernel compares the old prices with the new ones.
+    verdict.view.table = table
+    if found < 0:
+        return -1, -1
+    node, card = divmod(found, MOST_ROWS + 1)
+    return node, card - 1
 
 
 def _new_verdict(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> ShapeVerdict:
@@ -91,22 +99,20 @@ def _new_verdict(cluster: ClusterModel, pod: PodRequest, policy: Policy) -> Shap
         nodes=allowed_nodes(cluster, pod),
         costs=np.full(size, NEVER, dtype=np.int64),
         uses=np.zeros(size, dtype=np.int32),
-        changes=0,
+        changes=ALL_CHANGED,
         node_changes=cluster.node_changes.position,
     )
-    _judge_anew(cluster, verdict, policy)
+    _set_policy(cluster, verdict, policy)
     return verdict
 
 
-def _judge_anew(cluster: ClusterModel, verdict: ShapeVerdict, policy: Policy) -> None:
-    """Judge all nodes by this policy."""
+def _set_policy(cluster: ClusterModel, verdict: ShapeVerdict, policy: Policy) -> None:
+    """All nodes must be judged by it."""
     verdict.policy = policy
     verdict.milli = milli_of(verdict.ask, cluster.largest_card())
-    verdict.changes = cluster.changes.position
+    verdict.changes = ALL_CHANGED
     _catch_up_with_nodes(cluster, verdict)
     _set_view(verdict)
-    if not _judge_compiled(cluster, verdict, None):
-        _judge_again(cluster, verdict, np.arange(cluster.columns.size))
 
 
 def _set_view(verdict: ShapeVerdict) -> None:
@@ -131,24 +137,11 @@ def _all_needs(verdict: ShapeVerdict) -> list[tuple[int, int]]:
     return [*verdict.needs, (WHOLE_FREE, verdict.whole), (LARGEST_FREE, largest)]
 
 
-def _judge_compiled(cluster: ClusterModel, verdict: ShapeVerdict, since: int | None) -> bool:
-    """Judge the nodes that changed since this position, None: all; False: NumPy must do it."""
-    view = view_of(cluster.columns)
-    if view is None or verdict.view is None or LIBRARY is None:
-        return False
-    address, count = cluster.changes.address_since(since) if since is not None else (0, 0)
-    if address and count <= view.size:
-        LIBRARY.judge(view.address, verdict.view.address, address, count)
-    else:
-        LIBRARY.judge_all(view.address, verdict.view.address)
-    return True
-
-
 def _drop_old(cluster: ClusterModel) -> None:
     # At least a few, however large the cluster is: with one or two cached verdicts most decisions
     # would judge all nodes again.
     most = max(16, _MOST_BYTES // (_BYTES_A_NODE * cluster.columns.size))
-    if len(cluster.verdicts) <= most:
+    if len(cluster.verdicts) < most:
         return
     # Many at once: to find the oldest takes longer than to drop them. All verdicts that were used
     # are up to date, so the position in the log says when that was.
@@ -157,17 +150,15 @@ def _drop_old(cluster: ClusterModel) -> None:
         del cluster.verdicts[key]
 
 
-def _catch_up(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
+def catch_up_with_holds(cluster: ClusterModel, verdict: ShapeVerdict) -> None:
     """Judge again the nodes that changed since the verdict was last used."""
     position = cluster.changes.position
     if verdict.changes == position:
         return
-    # First, because `_judge_again` reads the allowed nodes. Nodes that changed are in both logs, so
-    # their costs are renewed below.
-    if verdict.node_changes != cluster.node_changes.position:
-        _catch_up_with_nodes(cluster, verdict)
     since, verdict.changes = verdict.changes, position
-    if verdict.view is not None and _judge_compiled(cluster, verdict, since):
+    view = view_of(cluster.columns)
+    if view is not None and verdict.view is not None and LIBRARY is not None:
+        LIBRARY.judge(view.address, verdict.view.address, *cluster.changes.address_since(since))
         return
     changed = cluster.changes.since(since)
     # A log that is longer than the cluster lists nodes repeatedly: to judge all of them is not more

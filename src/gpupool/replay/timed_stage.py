@@ -22,7 +22,7 @@ from gpupool.engine.patience import LEAST_PATIENCE_S, Patience
 from gpupool.engine.reservation import Waiting
 from gpupool.engine.reservations import Reservations
 from gpupool.engine.run_times import RunTimes
-from gpupool.engine.verdicts import shape_of
+from gpupool.engine.shapes import shape_of
 from gpupool.replay.trace import Trace
 
 

@@ -1,0 +1,64 @@
+"""Shape: pods that every node and every policy treats alike, whatever their names.
+
+To compare two pods takes long, and for each pod several parts of the engine ask what it is like. So
+`Shapes` looks it up once; after that a shape is compared with itself.
+"""
+
+from collections.abc import Hashable
+
+from gpupool.core.pods import PodRequest
+from gpupool.engine.kinds import Kind, kind_of
+
+MOST_SHAPES = 8192  # that are known at a time
+
+
+class Shape:
+    """There is one for all pods that are alike."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+
+
+class Shapes:
+    __slots__ = ("_known", "_last", "_pod")
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Shape] = {}
+        # A pod is counted, decided about and held right after one another.
+        self._pod: PodRequest | None = None
+        self._last: Shape | None = None
+
+    def of(self, pod: PodRequest) -> Shape:
+        if pod is self._pod and self._last is not None:
+            return self._last
+        key = shape_of(pod)
+        shape = self._known.get(key)
+        if shape is None:
+            if len(self._known) >= MOST_SHAPES:
+                self._known.clear()
+            shape = self._known[key] = Shape(kind_of(pod))
+        self._pod, self._last = pod, shape
+        return shape
+
+
+def shape_of(pod: PodRequest) -> Hashable:
+    """Equal for pods of one shape.
+
+    A field of PodRequest that a filter on nodes, or a policy, reads must be part of it.
+    """
+    return (
+        tuple(pod.resources.items()),
+        tuple([(a.whole, a.units, a.cards, a.percent, a.is_init) for a in pod.gpus]),
+        pod.card_choice,
+        pod.node_selector,
+        pod.node_terms,
+        pod.tolerations,
+        pod.host_ports,
+        pod.node_name,
+        pod.runtime_class,
+        pod.volume_terms,
+        pod.volume_zones,
+        pod.attached,
+    )
