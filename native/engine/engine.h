@@ -33,7 +33,7 @@ struct columns {
     int64_t size; /* a multiple of BLOCK */
     int64_t rows; /* of the arrays by card */
     int64_t resources; /* rows of `free` */
-    const int64_t *free;
+    int64_t *free;
     const int32_t *card_free;
     const int32_t *card_total;
     const int32_t *card_compute;

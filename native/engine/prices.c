@@ -101,10 +101,10 @@ EXPORTED void gpupool_engine_table(const int64_t *worth, const int64_t *single, 
     }
 }
 
-/* As `_best_cut` of cutting.py, without the pattern. */
+/* As `best` of `Cuts` in cutting.py. */
 EXPORTED void gpupool_engine_best_cut(const int64_t *cuts, const double *values, int64_t count,
-                                      int64_t steps, double nearly, double *worth,
-                                      int64_t *taken) {
+                                      int64_t steps, double nearly, double *worth, int64_t *taken,
+                                      double *pattern) {
     worth[0] = 0;
     taken[0] = -1;
     for (int64_t length = 1; length <= steps; length++) {
@@ -121,5 +121,13 @@ EXPORTED void gpupool_engine_best_cut(const int64_t *cuts, const double *values,
         }
         worth[length] = best;
         taken[length] = last;
+    }
+    for (int64_t cut = 0; cut < count; cut++)
+        pattern[cut] = 0;
+    for (int64_t length = steps; length > 0;) {
+        int64_t last = taken[length];
+        if (last >= 0)
+            pattern[last]++;
+        length -= last >= 0 ? cuts[last] : 1;
     }
 }

@@ -13,10 +13,18 @@ from hypothesis import strategies as st
 from gpupool.engine import kernel
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
-from gpupool.engine.kernel import FIRST_ROWS, LIBRARY, Library, cuts_by, spare_by, view_of, worth_by
+from gpupool.engine.kernel import (
+    FIRST_ROWS,
+    LIBRARY,
+    CompiledCuts,
+    Library,
+    spare_by,
+    view_of,
+    worth_by,
+)
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies import cutting, scarcity
-from gpupool.engine.policies.cutting import cuts_of
+from gpupool.engine.policies.cutting import NEARLY, Cuts
 from gpupool.engine.policies.scarcity import (
     MOST_CARDS,
     _prices_by,
@@ -114,10 +122,11 @@ def test_cuts_are_the_same_to_the_last_bit(
 ) -> None:
     assert LIBRARY is not None
     values = np.array(data.draw(st.lists(st.floats(0, 1), min_size=len(cuts), max_size=len(cuts))))
-    worth, taken = cuts_of(cuts, values, steps, 1e-9)
-    compiled = cuts_by(LIBRARY, cuts, values, steps, 1e-9)
-    assert compiled[0].tolist() == worth.tolist()
-    assert compiled[1] == taken
+    plain, compiled = Cuts(cuts, steps), CompiledCuts(LIBRARY, cuts, steps, NEARLY)
+    for search in (plain, compiled):
+        search.values[:] = values
+    for mine, theirs in zip(compiled.best(), plain.best(), strict=True):
+        assert mine.tolist() == theirs.tolist()
 
 
 @given(

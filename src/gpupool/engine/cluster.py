@@ -117,7 +117,7 @@ class ClusterModel:
             return
         # The pods still hold their place: `_place` keeps them, and they count again when the node
         # is back.
-        lost = {uid: self._give_back(uid) for uid in list(state.pods)}
+        lost = {uid: self._give_back(uid, state) for uid in list(state.pods)}
         if lost:
             self._lost[name] = lost
         clear_node(state, self.columns)
@@ -221,17 +221,17 @@ class ClusterModel:
 
     def release(self, uid: str) -> bool:
         """Whether anything was held."""
-        node = self._place.get(uid)
+        node = self._place.pop(uid, None)
         if node is None:
             return False
-        if node in self._nodes:
-            self._give_back(uid)
+        state = self._nodes.get(node)
+        if state is not None:
+            self._give_back(uid, state)
         else:
             lost = self._lost[node]
             del lost[uid]
             if not lost:
                 del self._lost[node]
-        del self._place[uid]
         return True
 
     def _take(self, held: Held) -> None:
@@ -251,8 +251,7 @@ class ClusterModel:
                 self.groups.setdefault(group, {})[pod.uid] = held.node
         self.changes.append(state.index)
 
-    def _give_back(self, uid: str) -> Held:
-        state = self._nodes[self._place[uid]]
+    def _give_back(self, uid: str, state: NodeState) -> Held:
         held = state.give_back(uid, self.columns)
         pod = held.pod
         self._index.count(pod, state.index, -1)

@@ -15,6 +15,7 @@ import ctypes
 import platform
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -38,6 +39,7 @@ _REAL: Any = ctypes.c_double
 _ARGUMENTS: dict[str, list[Any]] = {
     "layout": [],
     "size_of": [_NUMBER],
+    "sum_cards": [_ADDRESS, _NUMBER],
     "judge": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER],
     "choose": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER, _ADDRESS],
     "best_card": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER],
@@ -46,7 +48,7 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "worth": [_ADDRESS, _ADDRESS, _NUMBER, _ADDRESS, _NUMBER, _ADDRESS],
     "table": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _NUMBER, _ADDRESS],
     "fgd": [_ADDRESS, _ADDRESS, *[_NUMBER] * 3, _ADDRESS, _NUMBER, _ADDRESS],
-    "best_cut": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _REAL, _ADDRESS, _ADDRESS],
+    "best_cut": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _REAL, *[_ADDRESS] * 3],
 }
 _COLUMNS = (
     *("free", "card_free", "card_total", "card_compute", "machine", "pods", "cpu_total"),
@@ -63,6 +65,7 @@ class Library:
             function = found[name] = loaded[f"gpupool_engine_{name}"]
             function.argtypes, function.restype = arguments, _NUMBER
         self.layout, self.size_of = found["layout"], found["size_of"]
+        self.sum_cards = found["sum_cards"]
         self.judge, self.choose = found["judge"], found["choose"]
         self.best_card, self.best_cut = found["best_card"], found["best_cut"]
         self.free, self.to_spare = found["free"], found["to_spare"]
@@ -283,19 +286,18 @@ def worth_by(
     return found
 
 
-def cuts_by(
-    library: Library, cuts: Sequence[int], values: Reals, steps: int, nearly: float
-) -> tuple[Reals, list[int]]:
-    """As `cutting.cuts_of`."""
-    lengths, values = array("q", cuts), np.ascontiguousarray(values)
-    worth, taken = np.empty(steps + 1), np.empty(steps + 1, dtype=np.int64)
-    library.best_cut(
-        lengths.buffer_info()[0],
-        values.ctypes.data,
-        len(cuts),
-        steps,
-        nearly,
-        worth.ctypes.data,
-        taken.ctypes.data,
-    )
-    return worth, taken.tolist()
+class CompiledCuts:
+    """As `cutting.Cuts`. What `best` returns is valid until it is called again."""
+
+    def __init__(self, library: Library, cuts: Sequence[int], steps: int, nearly: float) -> None:
+        self.values = np.zeros(len(cuts))
+        self._cuts, self._taken = array("q", cuts), np.zeros(steps + 1, dtype=np.int64)
+        self._worth, self._pattern = np.zeros(steps + 1), np.zeros(len(cuts))
+        address, count = self._cuts.buffer_info()
+        results = [each.ctypes.data for each in (self._worth, self._taken, self._pattern)]
+        arguments = (address, self.values.ctypes.data, count, steps, nearly, *results)
+        self._search = partial(library.best_cut, *arguments)
+
+    def best(self) -> tuple[Reals, Reals]:
+        self._search()
+        return self._worth, self._pattern

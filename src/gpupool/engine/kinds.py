@@ -5,7 +5,7 @@ Pods of one kind are alike to a policy. The cluster counts how many of each kind
 """
 
 from array import array
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from gpupool.core.card_choice import CardChoice
 from gpupool.core.pods import PodRequest
@@ -15,11 +15,21 @@ from kubeclient.placement import NodeTerm
 _MIB_SHIFT = 20
 
 
-class Kind(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Kind:
     ask: Ask
     node_selector: tuple[tuple[str, str], ...]
     node_terms: tuple[NodeTerm, ...] | None
     card_choice: CardChoice | None
+    # Kept, because it takes long, and each pod is counted in several places by its kind.
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parts = (self.ask, self.node_selector, self.node_terms, self.card_choice)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 class KindCounts:

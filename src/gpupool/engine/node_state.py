@@ -22,6 +22,7 @@ from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import AttachedVolume, PodRequest
 from gpupool.engine.card_holds import CardHold, with_unread
 from gpupool.engine.columns import LARGEST_FREE, LARGEST_PART, MOST, UNKNOWN, WHOLE_FREE, Columns
+from gpupool.engine.kernel import LIBRARY
 from gpupool.engine.kinds import Kind
 from gpupool.engine.policies.policy import bulk_of
 from kubeclient.placement import HostPort
@@ -49,6 +50,7 @@ class CardState:
         "_alone",
         "_most",
         "_shares",
+        "_whole",
         "all_units",
         "card",
         "closed",
@@ -80,6 +82,7 @@ class CardState:
         # `is_untouched` means that all of `total` is free, so that it can be true for such a card.
         self.total = self._most if self.whole_at_rest else full
         self._shares: dict[tuple[int, int], CardShare] = {}
+        self._whole: CardShare | None = None
         self._alone: dict[tuple[str, int, int, int, bool], Allocation] = {}
         self._settle()
 
@@ -133,8 +136,10 @@ class CardState:
         return found
 
     def whole(self) -> CardShare:
-        card = self.card
-        return CardShare(card.uuid, card.index, self.all_units, card.memory_mib, self.all_units)
+        if self._whole is None:
+            card, units = self.card, self.all_units
+            self._whole = CardShare(card.uuid, card.index, units, card.memory_mib, units)
+        return self._whole
 
 
 def usable_units(card: Card) -> int:
@@ -190,14 +195,16 @@ class NodeState:
         return held
 
     def _count(self, held: Held, sign: int, columns: Columns) -> None:
-        sums, offered, rows = self.held, self.node.allocatable, columns.resource_rows
+        at, free, rows = self.index, columns.free, columns.resource_rows
+        sums, offered = self.held, self.node.allocatable
         for name, amount in held.pod.resources.items():
             sums[name] = used = sums.get(name, 0) + sign * amount
             # Names without a row are skipped: a pod may hold a resource that no node offers. Row 0
             # must stay 0.
             if row := rows.get(name):
-                write_free(columns, self.index, row, offered.get(name, 0) - used)
-        columns.pods[self.index] = len(self.pods)
+                left = offered.get(name, 0) - used
+                free[row, at] = left if 0 <= left <= MOST else _bounded(left)
+        columns.pods[at] = len(self.pods)
         if held.cards:
             write_cards(self, columns, self.count_cards(held, sign))
 
@@ -274,34 +281,26 @@ def write_resources(state: NodeState, columns: Columns) -> None:
     offered, held = state.node.allocatable, state.held
     for name, row in columns.resource_rows.items():
         if row != UNKNOWN:
-            write_free(columns, state.index, row, offered.get(name, 0) - held.get(name, 0))
-
-
-def write_free(columns: Columns, node: int, row: int, left: int) -> None:
-    """`left`: what pods leave of the resource; below 0 if they hold too much."""
-    left = 0 if left < 0 else left if left < MOST else MOST
-    columns.free[row, node] = left
+            left = offered.get(name, 0) - held.get(name, 0)
+            columns.free[row, state.index] = _bounded(left)
 
 
 def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None:
     """Write what is free of these cards, and the sums over all cards."""
     at, cards = state.index, state.cards
+    card_free, card_compute = columns.card_free, columns.card_compute
     for row in rows:
         card = cards[row]
-        columns.card_free[row, at] = card.free
-        columns.card_compute[row, at] = card.compute
-    largest = part = untouched = 0
-    for card in cards:
-        free = card.free
-        if card.is_untouched:
-            untouched += 1
-        elif free > part:
-            part = free
-        if free > largest:
-            largest = free
-    columns.free[WHOLE_FREE, at] = untouched
-    columns.free[LARGEST_FREE, at] = largest
-    columns.free[LARGEST_PART, at] = part
+        card_free[row, at] = card.free
+        card_compute[row, at] = card.compute
+    if columns.view is not None and LIBRARY is not None:
+        LIBRARY.sum_cards(columns.view.address, at)
+        return
+    free = columns.free
+    free[WHOLE_FREE, at] = sum(card.is_untouched for card in cards)
+    free[LARGEST_FREE, at] = max((card.free for card in cards), default=0)
+    parts = (card.free for card in cards if not card.is_untouched)
+    free[LARGEST_PART, at] = max(parts, default=0)
 
 
 def _bounded(amount: int) -> int:

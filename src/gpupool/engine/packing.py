@@ -20,7 +20,14 @@ from gpupool.engine.open_cards import open_cards
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Mix, MixLearner
 from gpupool.engine.policies.policy import Ints
-from gpupool.engine.policies.scarcity import Floats, Market, accepted, market_of, prices_of
+from gpupool.engine.policies.scarcity import (
+    Floats,
+    Machines,
+    Market,
+    accepted,
+    market_of,
+    prices_of,
+)
 from gpupool.engine.refusals import Refusals, overload
 from gpupool.engine.supply import free_of, machines_of
 
@@ -48,6 +55,7 @@ class Packing:
         self._sizes: tuple[int, ...] = ()
         self._nodes_seen = -1  # position in `ClusterModel.node_changes`
         self._market: Market | None = None
+        self._machines = Machines([], [], [], [])
         # Of each kind of pods: the number of its set of machines, from 1 (0: none), and what a pod
         # takes of it. The same again by the numbers of `ClusterModel.running`, for the kinds that
         # were seen there.
@@ -106,7 +114,10 @@ class Packing:
         self._forget_places()
         if self.policy.usable is not None:
             mix = replace(self._mix, cards_of_model=cards_of_model(cluster))
-            self._market = market_of(mix, machines_of(cluster))
+            machines = machines_of(cluster)
+            if machines != self._machines:  # else those that know already what fits on them
+                self._machines = machines
+            self._market = market_of(mix, self._machines)
             self._renew_prices(cluster)
 
     def _renew_prices(self, cluster: ClusterModel) -> None:
@@ -167,10 +178,9 @@ class Packing:
 
     def _models_for(self, cluster: ClusterModel, kind: Kind) -> tuple[int, ...]:
         """The GPU models of the nodes and cards that the pods select; empty: any."""
-        ask, selector, terms, choice = kind
-        if not ask.cards or not (selector or terms or choice):
+        key = (kind.node_selector, kind.node_terms, kind.card_choice)
+        if not kind.ask.cards or not any(key):
             return ()
-        key = (selector, terms, choice)
         found = self._models.get(key)
         if found is None:
             if len(self._models) >= _MOST_SELECTIONS:

@@ -9,18 +9,17 @@ past. So the mean over several slightly different demands is taken.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpupool.engine.kernel import LIBRARY, cuts_by
+from gpupool.engine.kernel import LIBRARY, CompiledCuts
 from gpupool.engine.policies.policy import WHOLE, Ints
 
 _MOST_STEPS = 256  # resolution of sizes: steps per card
 _MOST_ROUNDS = 200  # far more than needed; stopping early only makes a worse table
-_NEARLY = 1e-9
+NEARLY = 1e-9
 _VARIANTS = 7
 _VARIATION = 0.4  # the demand for each size varies by up to e**0.4
 
@@ -61,15 +60,16 @@ def _variations(sizes: int) -> list[NDArray[np.float64]]:
 
 def _worth(cuts: list[int], demand: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
     """The value of 0..steps free steps, a whole card being worth 1."""
+    search = Cuts(cuts, steps) if LIBRARY is None else CompiledCuts(LIBRARY, cuts, steps, NEARLY)
     patterns = np.diag([float(steps // cut) for cut in cuts])
     for _ in range(_MOST_ROUNDS):
         inverse = np.linalg.inv(patterns)
-        values = np.maximum(inverse.sum(axis=0), 0.0)
-        worth, entering = _best_cut(cuts, values, steps)
-        if worth[steps] <= 1 + _NEARLY:
+        np.maximum(np.add.reduce(inverse), 0.0, out=search.values)
+        worth, entering = search.best()
+        if worth[steps] <= 1 + NEARLY:
             break
         _exchange(patterns, inverse @ demand, inverse @ entering, entering)
-    scaled: NDArray[np.float64] = worth / max(worth[steps], _NEARLY)
+    scaled: NDArray[np.float64] = worth / max(worth[steps], NEARLY)
     return scaled
 
 
@@ -81,39 +81,41 @@ def _exchange(
 ) -> None:
     """Replace the pattern that is used up first: the ratio test of the simplex method."""
     ratios = np.full(len(use), np.inf)
-    falls = change > _NEARLY
+    falls = change > NEARLY
     ratios[falls] = np.maximum(use[falls], 0.0) / change[falls]
     patterns[:, int(ratios.argmin())] = entering
 
 
-def _best_cut(
-    cuts: list[int], values: NDArray[np.float64], steps: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The most valuable cut of every length up to a card, and the pattern for a whole card."""
-    cut_of = cuts_of if LIBRARY is None else partial(cuts_by, LIBRARY)
-    worth, taken = cut_of(cuts, values, steps, _NEARLY)
-    pattern = np.zeros(len(cuts))
-    length = steps
-    while length > 0:
-        if taken[length] < 0:
-            length -= 1
-            continue
-        pattern[taken[length]] += 1
-        length -= cuts[taken[length]]
-    return worth, pattern
+class Cuts:
+    """A search for the best cuts by `values`, which the caller sets. As `CompiledCuts`."""
 
+    def __init__(self, cuts: list[int], steps: int) -> None:
+        self._cuts, self._steps = cuts, steps
+        self.values = np.zeros(len(cuts))
 
-def cuts_of(
-    cuts: list[int], values: NDArray[np.float64], steps: int, nearly: float
-) -> tuple[NDArray[np.float64], list[int]]:
-    """The worth of every length, and the last cut of it (-1: none). As `cuts_by`, without it."""
-    worth = [0.0] * (steps + 1)
-    taken = [-1] * (steps + 1)
-    priced = [(cut, value, at) for at, (cut, value) in enumerate(zip(cuts, values, strict=True))]
-    for length in range(1, steps + 1):
-        best, last = worth[length - 1], -1
-        for cut, value, at in priced:
-            if cut <= length and worth[length - cut] + value > best + nearly:
-                best, last = worth[length - cut] + value, at
-        worth[length], taken[length] = best, last
-    return np.array(worth), taken
+    def best(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The worth of the best cut of every length up to a card, and the pattern for a card."""
+        worth, taken = self._best_cuts()
+        pattern = np.zeros(len(self._cuts))
+        length = self._steps
+        while length > 0:
+            if taken[length] < 0:
+                length -= 1
+                continue
+            pattern[taken[length]] += 1
+            length -= self._cuts[taken[length]]
+        return np.array(worth), pattern
+
+    def _best_cuts(self) -> tuple[list[float], list[int]]:
+        """The worth of every length, and the last cut of it; -1: none."""
+        worth = [0.0] * (self._steps + 1)
+        taken = [-1] * (self._steps + 1)
+        values = self.values.tolist()
+        priced = [(cut, values[at], at) for at, cut in enumerate(self._cuts)]
+        for length in range(1, self._steps + 1):
+            best, last = worth[length - 1], -1
+            for cut, value, at in priced:
+                if cut <= length and worth[length - cut] + value > best + NEARLY:
+                    best, last = worth[length - cut] + value, at
+            worth[length], taken[length] = best, last
+        return worth, taken

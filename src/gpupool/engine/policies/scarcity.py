@@ -20,11 +20,11 @@ card that is taken, because pods leave again, and the last pods on a machine kee
 """
 
 from array import array
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import erfc, sqrt
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,7 @@ MOST_CARDS = 16  # untouched cards of a node beyond these do not count
 # made anew.
 _USES = 1 + MOST_MACHINES * (MOST_CARDS + 1) * 2
 _NO_PRICES = bytes(8 * _USES)
+_MOST_KNOWN = 8_192  # asks of which `accepted` remembers the machines
 _MOST_SETS = 64  # different sets of machines: those with the most demand
 _MOST_SIZES = 4  # different numbers of cards
 # To lose a pod with the most cards that pods ask for counts as much as to lose this many times its
@@ -59,13 +60,18 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-class Machines(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Machines:
     """The classes of machines, M of them. Each is a list over the classes."""
 
     model: list[int]
     cards: list[int]
     cpu_milli: list[int]
     memory_mib: list[int]
+    # What `accepted` has found, because the same is asked again with every new mix.
+    known: dict[tuple[Ask, tuple[int, ...]], int] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +97,19 @@ def milli_of(ask: Ask, total: int) -> int:
 
 def accepted(ask: Ask, models: tuple[int, ...], machines: Machines) -> int:
     """The machines on which the ask fits when they are empty, as bits."""
+    found = machines.known.get((ask, models))
+    if found is None:
+        if len(machines.known) >= _MOST_KNOWN:
+            machines.known.clear()
+        found = machines.known[ask, models] = _accepted(ask, models, machines)
+    return found
+
+
+def _accepted(ask: Ask, models: tuple[int, ...], machines: Machines) -> int:
+    rows = zip(machines.model, machines.cards, machines.cpu_milli, machines.memory_mib, strict=True)
     return sum(
         1 << at
-        for at, (model, cards, cpu, memory) in enumerate(zip(*machines, strict=True))
+        for at, (model, cards, cpu, memory) in enumerate(rows)
         if cards >= ask.cards
         and cpu >= ask.cpu_milli
         and memory >= ask.memory_mib
@@ -104,18 +120,20 @@ def accepted(ask: Ask, models: tuple[int, ...], machines: Machines) -> int:
 def market_of(mix: Mix, machines: Machines) -> Market:
     total = mix.card_totals[-1]
     sizes = _sizes(mix)
-    wanted: dict[int, Floats] = {}
-    variance: dict[int, Floats] = {}
+    # By the bits of a set, for each size.
+    wanted: defaultdict[int, list[int]] = defaultdict(lambda: [0] * len(sizes))
+    variance: defaultdict[int, list[int]] = defaultdict(lambda: [0] * len(sizes))
     for demand in mix.demands:
         bits = accepted(demand.ask, demand.models, machines) if demand.ask.cards else 0
         if not bits:
             continue
-        amounts = np.array(_amounts(demand.ask, total, sizes), dtype=np.float64)
-        wanted[bits] = wanted.get(bits, 0) + demand.pods * amounts
-        variance[bits] = variance.get(bits, 0) + demand.pods * amounts * amounts
+        pods, here, varies = demand.pods, wanted[bits], variance[bits]
+        for at, amount in enumerate(_amounts(demand.ask, total, sizes)):
+            here[at] += pods * amount
+            varies[at] += pods * amount * amount
     most = sorted(wanted, key=lambda bits: (-wanted[bits][0], bits))[:_MOST_SETS]
     order = sorted(most, key=lambda bits: (bits.bit_count(), bits))
-    asked = sum(amounts[0] for amounts in wanted.values()) or 1.0
+    asked = sum(amounts[0] for amounts in wanted.values()) or 1
     # From the pods that were counted to those that a full cluster holds.
     scale = WHOLE * sum(mix.cards_of_model) / asked
     count = len(machines.cards)
@@ -128,9 +146,11 @@ def market_of(mix: Mix, machines: Machines) -> Market:
             [[bits >> at & 1 for at in range(count)] for bits in order], dtype=np.bool_
         ).reshape(len(order), count),
         np.array([[not small & ~bits for small in order] for bits in order], dtype=np.bool_),
-        np.array([wanted[bits] for bits in order]).reshape(shape) * scale,
+        np.array([wanted[bits] for bits in order], dtype=np.float64).reshape(shape) * scale,
         # The future varies, and so does the sample that the mix was learned from.
-        np.array([variance[bits] for bits in order]).reshape(shape) * scale * (1 + scale),
+        np.array([variance[bits] for bits in order], dtype=np.float64).reshape(shape)
+        * scale
+        * (1 + scale),
     )
 
 
