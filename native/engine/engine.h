@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Raise it with every change of a structure or of a function, here and in kernel.py. */
-#define LAYOUT 11
+#define LAYOUT 12
 
 #define EXPORTED __attribute__((visibility("default")))
 #define NEVER INT64_MAX     /* the cost of a node that cannot take the pod */
@@ -22,6 +22,8 @@
 #define STEPS 100           /* of the costs of fgd */
 #define KEPT 256            /* typical pods whose sizes are kept */
 #define BLOCK 16            /* nodes that have one entry of `bounds`, and the bits of one `fitting` */
+
+#define GROUP 16            /* blocks that have one entry of `groups` */
 
 /* Rows of `free`: each node has at least these, and further ones for other resources. */
 enum { CPU = 1, MEMORY = 2, WHOLE_FREE = 3, LARGEST_FREE = 4, LARGEST_PART = 7, FIRST_ROWS = 8 };
@@ -80,10 +82,11 @@ struct shape {
     const int64_t *shares; /* (units, cards, percent) */
     int64_t share_count;
     int64_t cards, memory, compute, cpu_milli, memory_bytes; /* the ask */
-    const uint8_t *allowed;
+    const uint16_t *allowed; /* of every block a bit for each node */
     int64_t *costs;
     int32_t *uses;
     int64_t *bounds; /* of every block of nodes: no cost with its price in it is less */
+    int64_t *groups; /* of every GROUP blocks: no bound is less */
     uint16_t *fitting; /* of every block a bit for each node; without it the cost is NEVER */
     uint64_t classes; /* of the nodes that had a cost since all were judged, as bits */
     const int64_t *prices; /* those that the bounds were made with; NULL: none. The first is 0 */
@@ -112,6 +115,7 @@ struct scratch {
 
 void clear_sizes(struct sizes *);
 
+void clear_bounds(const struct columns *, struct shape *);
 void set_cost(struct shape *, int64_t node, int64_t cost, int32_t use);
 void set_never(struct shape *, int64_t node);
 
@@ -134,8 +138,8 @@ EXPORTED int64_t gpupool_engine_best_card(const struct columns *, const struct r
 int64_t residue_usable(const struct columns *, const struct residue *, int64_t node,
                        int64_t counts_compute);
 
-static inline int has_cost(const struct shape *s, int64_t node) {
-    return s->fitting[(uint64_t)node / BLOCK] >> ((uint64_t)node % BLOCK) & 1;
+static inline int has_bit(const uint16_t *blocks, int64_t node) {
+    return blocks[(uint64_t)node / BLOCK] >> ((uint64_t)node % BLOCK) & 1;
 }
 
 static inline const int64_t *free_of(const struct columns *c, int64_t node) {

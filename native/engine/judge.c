@@ -1,8 +1,6 @@
 /* Which nodes a shape of pods fits on and what they cost: as `_judge` of verdicts.py. */
 #include "engine.h"
 
-#include <string.h>
-
 #define WITH_CARDS ((int64_t)1 << 55)
 #define MOST_PODS ((int64_t)1 << 20)
 #define PERCENT 100
@@ -40,9 +38,10 @@ static inline int lacks(const struct shape *s, const int64_t *free) {
     return joined < 0;
 }
 
+/* Whether an allowed node has room. */
 static inline int fits(const struct columns *c, const struct shape *s, int64_t node) {
     const int64_t *free = free_of(c, node);
-    if (!s->allowed[node] | lacks(s, free))
+    if (lacks(s, free))
         return 0;
     for (int64_t each = 0; each < s->need_count; each++)
         if (free[s->needs[2 * each]] < s->needs[2 * each + 1])
@@ -97,8 +96,8 @@ static void clear_scratch(const struct shape *s, struct scratch *scratch) {
 
 /* Both let the processor load what will be read: one after the other, each would be waited for. */
 static void fetch_free(const struct columns *c, const struct shape *s, int64_t node) {
-    __builtin_prefetch(s->allowed + node);
-    __builtin_prefetch(free_of(c, node) + CPU);
+    __builtin_prefetch(s->allowed + node / BLOCK);
+    __builtin_prefetch(free_of(c, node));
     __builtin_prefetch(s->fitting + node / BLOCK);
 }
 
@@ -131,10 +130,10 @@ static int64_t fitting_nodes(const struct columns *c, struct shape *s, int64_t *
     int64_t found = 0;
     for (int64_t at = 0; at < count; at++) {
         int64_t node = nodes[at];
-        if (fits(c, s, node)) {
+        if (has_bit(s->allowed, node) && fits(c, s, node)) {
             fetch_cards(c, s, node);
             nodes[found++] = node;
-        } else if (has_cost(s, node)) {
+        } else if (has_bit(s->fitting, node)) {
             set_never(s, node);
         }
     }
@@ -158,17 +157,12 @@ static void judge_changed(const struct columns *c, struct shape *s, const int64_
         c->seen[(uint64_t)*first / BLOCK] = 0;
 }
 
-static int any_allowed(const struct shape *s, int64_t block) {
-    uint64_t halves[2];
-    memcpy(halves, s->allowed + block * BLOCK, sizeof halves);
-    return (halves[0] | halves[1]) != 0;
-}
-
 static uint32_t fitting_of(const struct columns *c, const struct shape *s, int64_t block) {
     uint32_t found = 0;
-    if (any_allowed(s, block))
-        for (int64_t node = 0; node < BLOCK; node++)
-            found |= (uint32_t)fits(c, s, block * BLOCK + node) << node;
+    for (uint32_t left = s->allowed[block]; left; left &= left - 1) {
+        int node = __builtin_ctz(left);
+        found |= (uint32_t)fits(c, s, block * BLOCK + node) << node;
+    }
     return found;
 }
 
@@ -176,11 +170,11 @@ static void judge_all(const struct columns *c, struct shape *s) {
     struct scratch scratch;
     clear_scratch(s, &scratch);
     s->classes = 0;
+    clear_bounds(c, s);
     for (int64_t block = 0; block < c->size / BLOCK; block++) {
         uint32_t now = fitting_of(c, s, block);
         for (uint32_t left = s->fitting[block] & ~now; left; left &= left - 1)
             set_never(s, block * BLOCK + __builtin_ctz(left));
-        s->bounds[block] = NEVER;
         for (; now; now &= now - 1) {
             int64_t node = block * BLOCK + __builtin_ctz(now);
             set_cost(s, node, cost_of(c, s, node, &scratch), use_of(c, s, node));

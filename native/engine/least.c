@@ -1,13 +1,10 @@
 /* The node with the least cost and price, without a look at every node.
  *
- * Each block of nodes has a bound: no node in it has less. A node that costs more than before leaves
- * the bound as it is, and so do prices that rise. Where a bound is too low, a search looks at the
- * block in vain, once, and sets it right.
+ * Each block of nodes has a bound: no node in it has less. Each group of blocks has one too. A node
+ * that costs more than before leaves the bounds as they are, and so do prices that rise. Where a
+ * bound is too low, a search looks at the block in vain, once, and sets it right.
  */
 #include "engine.h"
-
-/* Searches of the block with the lowest bound, before all blocks are looked at in their order. */
-#define TRIES 4
 
 /* Where the cost is NEVER, the use is 0, and its price too. */
 static int64_t total_of(const struct shape *s, int64_t node) {
@@ -28,9 +25,11 @@ void set_cost(struct shape *s, int64_t node, int64_t cost, int32_t use) {
     s->uses[node] = use;
     s->fitting[node / BLOCK] |= (uint16_t)(1u << node % BLOCK);
     s->classes |= (uint64_t)1 << (use - 1) / USES_OF_CLASS;
-    int64_t total = total_of(s, node);
-    if (total < s->bounds[node / BLOCK])
-        s->bounds[node / BLOCK] = total;
+    int64_t total = total_of(s, node), block = node / BLOCK;
+    if (total < s->bounds[block])
+        s->bounds[block] = total;
+    if (total < s->groups[block / GROUP])
+        s->groups[block / GROUP] = total;
 }
 
 void set_never(struct shape *s, int64_t node) {
@@ -53,21 +52,78 @@ static int64_t least_rise(const struct shape *s, const int64_t *before, const in
     return s->classes ? least : 0;
 }
 
+static int64_t blocks_of(const struct columns *c) {
+    return c->size / BLOCK;
+}
+
+static int64_t groups_of(const struct columns *c) {
+    return (blocks_of(c) + GROUP - 1) / GROUP;
+}
+
+void clear_bounds(const struct columns *c, struct shape *s) {
+    for (int64_t block = 0; block < blocks_of(c); block++)
+        s->bounds[block] = NEVER;
+    for (int64_t group = 0; group < groups_of(c); group++)
+        s->groups[group] = NEVER;
+}
+
+static void raise_all(int64_t *bounds, int64_t count, int64_t rise) {
+    for (int64_t each = 0; each < count; each++)
+        bounds[each] += bounds[each] == NEVER ? 0 : rise;
+}
+
 /* Both tables are alive here. */
 static void set_prices(const struct columns *c, struct shape *s, const int64_t *prices) {
     const int64_t *before = s->prices;
     s->prices = prices;
-    int64_t known = before && prices, rise = known ? least_rise(s, before, prices) : 0;
-    for (int64_t block = 0; block < c->size / BLOCK; block++)
-        if (s->bounds[block] != NEVER)
-            s->bounds[block] = known ? s->bounds[block] + rise : least_of_block(s, block);
+    if (before && prices) {
+        int64_t rise = least_rise(s, before, prices);
+        raise_all(s->bounds, blocks_of(c), rise);
+        raise_all(s->groups, groups_of(c), rise);
+        return;
+    }
+    clear_bounds(c, s);
+    for (int64_t block = 0; block < blocks_of(c); block++) {
+        int64_t least = s->bounds[block] = least_of_block(s, block);
+        s->groups[block / GROUP] = least < s->groups[block / GROUP] ? least : s->groups[block / GROUP];
+    }
 }
 
-static int64_t lowest_block(const struct columns *c, const struct shape *s) {
-    int64_t lowest = 0;
-    for (int64_t block = 1; block < c->size / BLOCK; block++)
-        lowest = s->bounds[block] < s->bounds[lowest] ? block : lowest;
+static int64_t lowest(const int64_t *bounds, int64_t first, int64_t end) {
+    int64_t lowest = first, least = bounds[first];
+    for (int64_t each = first + 1; each < end; each++) {
+        lowest = bounds[each] < least ? each : lowest;
+        least = bounds[each] < least ? bounds[each] : least;
+    }
     return lowest;
+}
+
+/* The first of the blocks with the least that were looked at. */
+struct best {
+    int64_t least, block;
+};
+
+/* Whether something with this bound, at this place, may come before the best. */
+static int may_win(int64_t bound, int64_t place, int64_t least, int64_t best_place) {
+    return bound < least || (bound == least && bound != NEVER && place < best_place);
+}
+
+static void look_at_block(struct shape *s, int64_t block, struct best *best) {
+    int64_t least = s->bounds[block] = least_of_block(s, block);
+    if (may_win(least, block, best->least, best->block))
+        *best = (struct best){least, block};
+}
+
+/* At its lowest block first, so that few others are left that may win. */
+static void look_at_group(const struct columns *c, struct shape *s, int64_t group,
+                          struct best *best) {
+    int64_t first = group * GROUP, end = first + GROUP;
+    end = end < blocks_of(c) ? end : blocks_of(c);
+    look_at_block(s, lowest(s->bounds, first, end), best);
+    for (int64_t block = first; block < end; block++)
+        if (may_win(s->bounds[block], block, best->least, best->block))
+            look_at_block(s, block, best);
+    s->groups[group] = s->bounds[lowest(s->bounds, first, end)];
 }
 
 static int64_t first_with(const struct shape *s, int64_t block, int64_t total) {
@@ -78,25 +134,13 @@ static int64_t first_with(const struct shape *s, int64_t block, int64_t total) {
 }
 
 int64_t least_node(const struct columns *c, struct shape *s, const int64_t *prices) {
+    struct best best = {NEVER, 0};
     if (prices != s->prices)
         set_prices(c, s, prices);
-    int64_t best = 0, least = NEVER;
-    for (int64_t each = 0; each < TRIES; each++) {
-        best = lowest_block(c, s);
-        int64_t bound = s->bounds[best];
-        least = s->bounds[best] = bound == NEVER ? NEVER : least_of_block(s, best);
-        if (least == bound) /* all blocks before it have more, those after it not less */
-            return least == NEVER ? -1 : first_with(s, best, least);
+    for (;;) {
+        int64_t group = lowest(s->groups, 0, groups_of(c));
+        if (!may_win(s->groups[group], group, best.least, best.block / GROUP))
+            return best.least == NEVER ? -1 : first_with(s, best.block, best.least);
+        look_at_group(c, s, group, &best);
     }
-    for (int64_t block = 0; block < c->size / BLOCK; block++) {
-        int64_t bound = s->bounds[block];
-        if (bound > least || bound == NEVER || (bound == least && block >= best))
-            continue;
-        int64_t here = s->bounds[block] = least_of_block(s, block);
-        if (here < least || (here == least && here != NEVER && block < best)) {
-            least = here;
-            best = block;
-        }
-    }
-    return least == NEVER ? -1 : first_with(s, best, least);
 }

@@ -8,12 +8,14 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Bools
 from gpupool.engine.filters import OF_THE_NODE
 from gpupool.engine.filters.gpus import allows_mode
+from gpupool.engine.kernel import BLOCK
 from gpupool.engine.policies.policy import Ints
 from kubeclient.placement import Effect
 
@@ -24,6 +26,7 @@ MOST_KEPT = 256  # of a cluster; verdicts that are in use keep theirs
 class AllowedNodes:
     pod: PodRequest  # any pod for which this holds
     nodes: Bools
+    bits: NDArray[np.uint16]  # the same, a bit for each node: for `kernel.py`
     changes: int  # valid up to this position of `ClusterModel.node_changes`
     has_soft_taints: bool = False  # some node has a PreferNoSchedule taint that is not tolerated
 
@@ -33,7 +36,8 @@ def allowed_nodes(cluster: ClusterModel, pod: PodRequest) -> AllowedNodes:
     found = cluster.allowed.get(key)
     if found is None:
         size, position = cluster.columns.size, cluster.node_changes.position
-        found = AllowedNodes(pod, np.zeros(size, dtype=np.bool_), position)
+        bits = np.zeros(size // BLOCK, dtype=np.uint16)
+        found = AllowedNodes(pod, np.zeros(size, dtype=np.bool_), bits, position)
         _judge(cluster, found, cluster.all_nodes())
         if len(cluster.allowed) >= MOST_KEPT:
             del cluster.allowed[next(iter(cluster.allowed))]
@@ -84,6 +88,8 @@ def _judge(cluster: ClusterModel, allowed: AllowedNodes, nodes: Ints) -> None:
     if pod.gpus:
         passing &= allows_mode(pod, cluster, nodes)
     allowed.nodes[nodes] = passing
+    # In place: the kernel knows where they are.
+    allowed.bits[:] = np.packbits(allowed.nodes, bitorder="little").view("<u2")
     # Some of these sets may be of nodes that are gone: if it is true without need, a decision only
     # takes longer.
     allowed.has_soft_taints = any(

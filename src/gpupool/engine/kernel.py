@@ -27,9 +27,10 @@ if TYPE_CHECKING:  # columns and policies import this module
     from gpupool.engine.policies.policy import Ask, Ints
 
 Reals: TypeAlias = NDArray[np.float64]
-LAYOUT = 11  # as in native/engine/engine.h
+LAYOUT = 12  # as in native/engine/engine.h
 MOST_ROWS = 64  # cards of a node
 BLOCK = 16  # nodes; the columns' size is a multiple of it
+GROUP = 16  # of those
 FIRST_ROWS = 8  # of `Columns.free`
 _MOST = 2**62  # as `columns.MOST`; larger amounts fit nowhere, whatever their number
 _MOST_MEMORY = 2**48  # of a card: more fits on none, and this can be multiplied
@@ -166,7 +167,8 @@ class ShapeView(ctypes.Structure):
         *[("shares", _ADDRESS), ("share_count", _NUMBER)],
         *[(name, _NUMBER) for name in ("cards", "memory", "compute")],
         *[(name, _NUMBER) for name in ("cpu_milli", "memory_bytes")],
-        *[(name, _ADDRESS) for name in ("allowed", "costs", "uses", "bounds", "fitting")],
+        *[(name, _ADDRESS) for name in ("allowed", "costs", "uses")],
+        *[(name, _ADDRESS) for name in ("bounds", "groups", "fitting")],
         ("classes", _NUMBER),
         *[(name, _ADDRESS) for name in ("prices", "residue", "typical")],
     ]
@@ -176,13 +178,15 @@ class ShapeView(ctypes.Structure):
         needs: Sequence[tuple[int, int]],
         shares: Sequence[tuple[int, int, int]],
         ask: "Ask",
-        arrays: "tuple[Bools, Ints, Ints]",
+        arrays: "tuple[NDArray[np.uint16], Ints, Ints]",
         policy: ResidueView | TypicalView,
     ) -> None:
         allowed, costs, uses = arrays
+        blocks = len(costs) // BLOCK
         # NEVER, as all costs are at first.
-        self._bounds = np.full(len(costs) // BLOCK, np.iinfo(np.int64).max, dtype=np.int64)
-        self._fitting = np.zeros(len(costs) // BLOCK, dtype=np.uint16)  # a bit for each node
+        self._bounds = np.full(blocks, np.iinfo(np.int64).max, dtype=np.int64)
+        self._groups = np.full(-(-blocks // GROUP), np.iinfo(np.int64).max, dtype=np.int64)
+        self._fitting = np.zeros(blocks, dtype=np.uint16)  # a bit for each node
         super().__init__(
             cards=ask.cards,
             memory=min(ask.memory, _MOST),
@@ -193,6 +197,7 @@ class ShapeView(ctypes.Structure):
             costs=costs.ctypes.data,
             uses=uses.ctypes.data,
             bounds=self._bounds.ctypes.data,
+            groups=self._groups.ctypes.data,
             fitting=self._fitting.ctypes.data,
         )
         self.address = ctypes.addressof(self)

@@ -127,7 +127,7 @@ def _set_view(verdict: ShapeVerdict) -> None:
         verdict.costs.fill(NEVER)
         verdict.uses.fill(0)
         shares = [(ask.units, ask.cards, ask.percent) for ask in verdict.shares]
-        arrays = (verdict.nodes.nodes, verdict.costs, verdict.uses)
+        arrays = (verdict.nodes.bits, verdict.costs, verdict.uses)
         verdict.view = ShapeView(_all_needs(verdict), shares, verdict.ask, arrays, compiled)
 
 
