@@ -1,7 +1,7 @@
 """card_holds: what a pod holds of each card, and which cards it may hold if that cannot be read."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from gpupool.core.gpu import (
     Allocation,
@@ -18,8 +18,12 @@ from gpupool.core.pods import PodRequest
 _WHOLE = Isolation.WHOLE  # members of an enum are slow to find, and this runs for every decision
 
 
-class CardHold(NamedTuple):
-    """The most that a pod holds of one card at any time, init containers included."""
+@dataclass(slots=True)
+class CardHold:
+    """The most that a pod holds of one card at any time, init containers included.
+
+    Never changed. Not frozen, because that takes twice as long to make, for every decision.
+    """
 
     uuid: str
     units: int
@@ -86,7 +90,7 @@ def with_unread(
     found = {hold.uuid: hold for hold in card_holds(pod, allocation)}
     for card in meant:
         known = found.get(card.uuid, CardHold(card.uuid, 0, 0, whole=False))
-        found[card.uuid] = known._replace(possible=True)
+        found[card.uuid] = replace(known, possible=True)
     return tuple(found.values())
 
 

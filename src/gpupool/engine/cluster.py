@@ -352,8 +352,9 @@ def _beyond(pod: PodRequest, before: Sequence[Held]) -> Mapping[str, int]:
 def _card_beyond(hold: CardHold, before: Sequence[Held]) -> CardHold:
     same = [h for held in before for h in held.cards if h.uuid == hold.uuid]
     if any(h.whole or h.possible for h in same):  # it closes the card for all others
-        return hold._replace(units=0, percent=0)
-    return hold._replace(
+        return replace(hold, units=0, percent=0)
+    return replace(
+        hold,
         units=max(0, hold.units - sum(h.units for h in same)),
         percent=max(0, hold.percent - sum(h.percent for h in same)),
     )

@@ -8,8 +8,8 @@ doubling; indexes without a node are not `present`. Only `node_state.py` writes 
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,20 @@ UNKNOWN, CPU, MEMORY, WHOLE_FREE, LARGEST_FREE, LARGEST_PART = 0, 1, 2, 3, 4, 7
 _FIRST_RESOURCES = {"": UNKNOWN, "cpu": CPU, "memory": MEMORY, "pods": 5, "ephemeral-storage": 6}
 _MIB_SHIFT = 20
 _CACHE_LINE = 64  # bytes
+
+
+@dataclass(slots=True)
+class Cells:
+    """The memory of some of the arrays, to write single numbers: for one, NumPy takes several times
+    as long. What a node has begins at its index times the number of rows.
+    """
+
+    free: memoryview
+    rows: int  # of it
+    card_free: memoryview
+    card_compute: memoryview
+    card_rows: int  # of both
+    pods: memoryview
 
 
 class Columns:
@@ -65,6 +79,7 @@ class Columns:
         # `cards.py` compares the uuids themselves.
         self.card_key = _zeros(self.size, _FIRST_CARDS, dtype=np.int64).T
         self.card_models: dict[str, int] = {}  # the numbers, in order from 1
+        self.cells = self._cells()
 
     @property
     def whole_free(self) -> Ints:
@@ -110,7 +125,7 @@ class Columns:
             # A new array: readers must take `free` from here each time, and not keep it.
             shape = (first + len(new), self.size)
             self.free, self.offered = _grown(self.free, shape), _grown(self.offered, shape)
-            self.view = None
+            self.view, self.cells = None, self._cells()
 
     def model_number(self, model: str) -> int:
         return self.card_models.setdefault(model, len(self.card_models) + 1)
@@ -142,12 +157,26 @@ class Columns:
             shape = (size,) if array.ndim == 1 else (height, size)
             setattr(self, name, _grown(array, shape, 1 if name == "card_total" else 0))
         self.size = size
-        self.view = None
+        self.view, self.cells = None, self._cells()
+
+    def _cells(self) -> Cells:
+        return Cells(
+            _flat(self.free, "q"),
+            len(self.free),
+            _flat(self.card_free, "i"),
+            _flat(self.card_compute, "i"),
+            len(self.card_free),
+            _flat(self.pods, "i"),
+        )
 
 
 def _zeros(*shape: int, dtype: Any = np.int32) -> Ints:
     made: Ints = np.zeros(shape, dtype=dtype)
     return made
+
+
+def _flat(array: NDArray[Any], code: Literal["i", "q"]) -> memoryview:
+    return array.T.data.cast("B").cast(code)
 
 
 def _grown(array: NDArray[Any], shape: tuple[int, ...], filler: int = 0) -> NDArray[Any]:

@@ -6,8 +6,7 @@ lost capacity): otherwise a later release would leave a wrong sum. The columns t
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 from gpupool.core.gpu import (
     WHOLE_CARD_PERCENT,
@@ -32,7 +31,10 @@ _MIB_SHIFT = 20
 _MOST_SHARES = 64  # cached CardShare values of a card
 
 
-class Held(NamedTuple):
+@dataclass(slots=True)
+class Held:
+    """Never changed, and not frozen for the same reason as `CardHold`."""
+
     pod: PodRequest
     node: str
     allocation: Allocation
@@ -98,8 +100,9 @@ class CardState:
         self._settle()
 
     def _settle(self) -> None:
-        self.free, self.compute = self.left(self.units, self.percent, self.wholes + self.closed)
-        self.is_untouched = self.is_all(self.free, self.compute)
+        free, compute = self.left(self.units, self.percent, self.wholes + self.closed)
+        self.free, self.compute = free, compute
+        self.is_untouched = free == self.total and compute == WHOLE_CARD_PERCENT
 
     def left(self, units: int, percent: int, closers: int) -> tuple[int, int]:
         """What is free if this is held, in units and percent. `closers`: pods that close it."""
@@ -195,7 +198,8 @@ class NodeState:
         return held
 
     def _count(self, held: Held, sign: int, columns: Columns) -> None:
-        at, free, rows = self.index, columns.free, columns.resource_rows
+        cells, rows = columns.cells, columns.resource_rows
+        free, first = cells.free, self.index * cells.rows
         sums, offered = self.held, self.node.allocatable
         for name, amount in held.pod.resources.items():
             sums[name] = used = sums.get(name, 0) + sign * amount
@@ -203,8 +207,8 @@ class NodeState:
             # must stay 0.
             if row := rows.get(name):
                 left = offered.get(name, 0) - used
-                free[row, at] = left if 0 <= left <= MOST else _bounded(left)
-        columns.pods[at] = len(self.pods)
+                free[first + row] = left if 0 <= left <= MOST else _bounded(left)
+        cells.pods[self.index] = len(self.pods)
         if held.cards:
             write_cards(self, columns, self.count_cards(held, sign))
 
@@ -213,7 +217,7 @@ class NodeState:
         if held.allocation.unread is None:
             return held
         cards = [card.card for card in self.cards]
-        return held._replace(cards=with_unread(held.pod, held.allocation, cards))
+        return replace(held, cards=with_unread(held.pod, held.allocation, cards))
 
     def recount_cards(self) -> None:
         """The cards are new, and have counted nothing yet. Holds of a card that was missing count
@@ -287,12 +291,12 @@ def write_resources(state: NodeState, columns: Columns) -> None:
 
 def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None:
     """Write what is free of these cards, and the sums over all cards."""
-    at, cards = state.index, state.cards
-    card_free, card_compute = columns.card_free, columns.card_compute
+    at, cards, cells = state.index, state.cards, columns.cells
+    first = at * cells.card_rows
     for row in rows:
         card = cards[row]
-        card_free[row, at] = card.free
-        card_compute[row, at] = card.compute
+        cells.card_free[first + row] = card.free
+        cells.card_compute[first + row] = card.compute
     if columns.view is not None and LIBRARY is not None:
         LIBRARY.sum_cards(columns.view.address, at)
         return

@@ -18,7 +18,7 @@ from gpupool.engine.filters.node_affinity import selected
 from gpupool.engine.kinds import Kind
 from gpupool.engine.open_cards import open_cards
 from gpupool.engine.policies import POLICIES
-from gpupool.engine.policies.mix import Mix, MixLearner
+from gpupool.engine.policies.mix import Mix, MixLearner, Wanted
 from gpupool.engine.policies.policy import Ints
 from gpupool.engine.policies.scarcity import (
     Floats,
@@ -29,6 +29,7 @@ from gpupool.engine.policies.scarcity import (
     prices_of,
 )
 from gpupool.engine.refusals import Refusals, overload
+from gpupool.engine.shapes import MOST_SHAPES, Shape
 from gpupool.engine.supply import free_of, machines_of
 
 _MOST_SIZES = 64  # different card sizes that a mix has
@@ -52,6 +53,7 @@ class Packing:
         self._make = POLICIES[name]
         self._learner = MixLearner()
         self._models: dict[Selection, tuple[int, ...]] = {}
+        self._demands: dict[Shape, Wanted] = {}  # what pods count as
         self._sizes: tuple[int, ...] = ()
         self._nodes_seen = -1  # position in `ClusterModel.node_changes`
         self._market: Market | None = None
@@ -71,11 +73,14 @@ class Packing:
     def count(self, cluster: ClusterModel, pod: PodRequest) -> None:
         if cluster.node_changes.position != self._nodes_seen:
             self._look_at_nodes(cluster)
-        kind = cluster.shapes.of(pod).kind
-        self._learner.count(kind.ask, self._models_for(cluster, kind))
+        shape = cluster.shapes.of(pod)
+        demand = self._demands.get(shape)
+        if demand is None:
+            demand = self._new_demand(cluster, shape)
+        self._learner.count(demand)
         # A pod that waits for something else than room is not refused.
-        if kind.ask.cards and not (pod.unsupported or pod.waits_for):
-            self._refusals.count(pod.uid, kind)
+        if shape.kind.ask.cards and not (pod.unsupported or pod.waits_for):
+            self._refusals.count(pod.uid, shape.kind)
         self._unpriced += 1
         if self._learner.is_due:
             self._renew(cluster)
@@ -84,6 +89,13 @@ class Packing:
             and self._unpriced >= len(cluster.running) // _PRICED_KINDS
         ):
             self._renew_prices(cluster)
+
+    def _new_demand(self, cluster: ClusterModel, shape: Shape) -> Wanted:
+        if len(self._demands) >= MOST_SHAPES:
+            self._demands.clear()
+        models = self._models_for(cluster, shape.kind)
+        demand = self._demands[shape] = (shape.kind.ask, models)
+        return demand
 
     def _forget_places(self) -> None:
         self._places.clear()
@@ -94,6 +106,7 @@ class Packing:
         self._priced_after = len(cluster) // _PRICED_NODES
         # The selections were made from node labels, which may have changed.
         self._models.clear()
+        self._demands.clear()
         self._forget_places()
         sizes = card_sizes(cluster)
         # Only for new sizes: a new policy makes all cached costs useless, and a size that is gone

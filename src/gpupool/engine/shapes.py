@@ -5,10 +5,12 @@ To compare two pods takes long, and for each pod several parts of the engine ask
 """
 
 from collections.abc import Hashable
+from operator import attrgetter
 
 from gpupool.core.pods import PodRequest
 from gpupool.engine.kinds import Kind, kind_of
 
+_asked = attrgetter("whole", "units", "cards", "percent", "is_init")  # of a GpuAsk
 MOST_SHAPES = 8192  # that are known at a time
 
 
@@ -49,8 +51,9 @@ def shape_of(pod: PodRequest) -> Hashable:
     A field of PodRequest that a filter on nodes, or a policy, reads must be part of it.
     """
     return (
-        tuple(pod.resources.items()),
-        tuple([(a.whole, a.units, a.cards, a.percent, a.is_init) for a in pod.gpus]),
+        tuple(pod.resources),
+        tuple(pod.resources.values()),
+        tuple(map(_asked, pod.gpus)),
         pod.card_choice,
         pod.node_selector,
         pod.node_terms,

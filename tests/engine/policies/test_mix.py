@@ -10,14 +10,14 @@ ONE, HALF = Ask(1, 0, 0, 1, 1), Ask(1, 5, 0, 1, 1)
 def test_a_mix_lists_the_most_frequent_kind_first() -> None:
     learner = MixLearner()
     for ask in (ONE, HALF, HALF):
-        learner.count(ask, ())
+        learner.count((ask, ()))
     assert learner.mix((2,), (10,)).demands == (Demand(HALF, (), 2), Demand(ONE, (), 1))
 
 
 def test_a_new_mix_is_due_when_there_are_half_as_many_new_pods() -> None:
     learner, renewals = MixLearner(), 0
     for _ in range(1000):
-        learner.count(ONE, ())
+        learner.count((ONE, ()))
         if learner.is_due:
             learner.mix((2,), (10,))
             renewals += 1
@@ -28,7 +28,7 @@ def test_old_pods_count_less_than_recent_ones() -> None:
     learner = MixLearner()
     for ask, times in ((ONE, 10_000), (HALF, 20_000)):
         for _ in range(times):
-            learner.count(ask, ())
+            learner.count((ask, ()))
     pods = {demand.ask: demand.pods for demand in learner.mix((2,), (10,)).demands}
     assert pods[HALF] > 4 * pods[ONE]
     assert sum(pods.values()) <= 16_384

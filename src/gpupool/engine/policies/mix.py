@@ -12,6 +12,8 @@ _MOST_PODS = 16_384  # above this all counts are halved, so that old pods fade
 _MOST_KINDS = 4_096  # different kinds that are counted
 _FIRST_LOOK = 32  # pods before the first mix
 
+Wanted = tuple[Ask, tuple[int, ...]]  # with the usable GPU models; empty: any
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:
@@ -32,12 +34,12 @@ class Mix:
 
 class MixLearner:
     def __init__(self) -> None:
-        self._pods: Counter[tuple[Ask, tuple[int, ...]]] = Counter()
+        self._pods: Counter[Wanted] = Counter()
         self._counted = 0
         self._fresh = 0  # pods since the last mix
 
-    def count(self, ask: Ask, models: tuple[int, ...]) -> None:
-        self._pods[ask, models] += 1
+    def count(self, wanted: Wanted) -> None:
+        self._pods[wanted] += 1
         self._counted += 1
         self._fresh += 1
         if self._counted > _MOST_PODS or len(self._pods) > _MOST_KINDS:
