@@ -189,8 +189,9 @@ class ClusterModel:
             if known and place == node and known.pod == pod and known.allocation == allocation:
                 return
             self.release(pod.uid)
-        kind = self.shapes.of(pod).kind if pod.gpus else None
-        self._take(Held(pod, node, allocation, _cards(pod, allocation), False, kind))
+        shape = self.shapes.of(pod)
+        kind = shape.kind if pod.gpus else None
+        self._take(Held(pod, node, allocation, _cards(pod, allocation), shape, False, kind))
 
     def reserve(
         self, pod: PodRequest, node: str, allocation: Allocation, leaving: Collection[str] = ()
@@ -208,7 +209,7 @@ class ClusterModel:
         if before:
             kept = replace(kept, resources=_beyond(pod, before))
             cards = tuple(_card_beyond(hold, before) for hold in cards)
-        self._take(Held(kept, node, allocation, cards, reserved=True))
+        self._take(Held(kept, node, allocation, cards, self.shapes.of(kept), reserved=True))
 
     def unreserve(self, uid: str) -> bool:
         """Whether anything was reserved for the pod with this uid."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # columns and policies import this module
     from gpupool.engine.policies.policy import Ask, Ints
 
 Reals: TypeAlias = NDArray[np.float64]
-LAYOUT = 12  # as in native/engine/engine.h
+LAYOUT = 13  # as in native/engine/engine.h
 MOST_ROWS = 64  # cards of a node
 BLOCK = 16  # nodes; the columns' size is a multiple of it
 GROUP = 16  # of those
@@ -40,7 +40,7 @@ _REAL: Any = ctypes.c_double
 _ARGUMENTS: dict[str, list[Any]] = {
     "layout": [],
     "size_of": [_NUMBER],
-    "sum_cards": [_ADDRESS, _NUMBER],
+    "count": [_ADDRESS, _NUMBER, _ADDRESS, _NUMBER, _NUMBER],
     "judge": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER],
     "choose": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER, _ADDRESS],
     "best_card": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER],
@@ -66,8 +66,7 @@ class Library:
             function = found[name] = loaded[f"gpupool_engine_{name}"]
             function.argtypes, function.restype = arguments, _NUMBER
         self.layout, self.size_of = found["layout"], found["size_of"]
-        self.sum_cards = found["sum_cards"]
-        self.judge, self.choose = found["judge"], found["choose"]
+        self.count, self.judge, self.choose = found["count"], found["judge"], found["choose"]
         self.best_card, self.best_cut = found["best_card"], found["best_cut"]
         self.free, self.to_spare = found["free"], found["to_spare"]
         self.worth, self.table, self.fgd = found["worth"], found["table"], found["fgd"]

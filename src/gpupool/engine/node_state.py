@@ -5,7 +5,7 @@ lost capacity): otherwise a later release would leave a wrong sum. The columns t
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gpupool.core.gpu import (
@@ -20,10 +20,19 @@ from gpupool.core.gpu import (
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import AttachedVolume, PodRequest
 from gpupool.engine.card_holds import CardHold, with_unread
-from gpupool.engine.columns import LARGEST_FREE, LARGEST_PART, MOST, UNKNOWN, WHOLE_FREE, Columns
-from gpupool.engine.kernel import LIBRARY
+from gpupool.engine.columns import (
+    LARGEST_FREE,
+    LARGEST_PART,
+    MOST,
+    UNKNOWN,
+    WHOLE_FREE,
+    Cells,
+    Columns,
+)
+from gpupool.engine.kernel import LIBRARY, view_of
 from gpupool.engine.kinds import Kind
 from gpupool.engine.policies.policy import bulk_of
+from gpupool.engine.shapes import Amounts, Shape
 from kubeclient.placement import HostPort
 
 MODES = (GpuMode.ANY, GpuMode.WHOLE, GpuMode.SHARED)
@@ -39,6 +48,7 @@ class Held:
     node: str
     allocation: Allocation
     cards: tuple[CardHold, ...]
+    shape: Shape
     # Room that is kept for a pod that is not there yet. It counts like a pod, but nobody can evict
     # it, and it may overlap with pods that are about to leave.
     reserved: bool = False
@@ -159,7 +169,7 @@ class NodeState:
     cards: list[CardState] = field(default_factory=list)
     card_rows: dict[str, int] = field(default_factory=dict)  # by uuid
     has_links: bool = False  # whether some cards are linked by NVLink
-    held: dict[str, int] = field(default_factory=dict)
+    _sums: dict[str, int] | None = None  # see `held`
     pods: dict[str, Held] = field(default_factory=dict)  # by uid
     ports: list[HostPort] = field(default_factory=list)
     volumes: Counter[AttachedVolume] = field(default_factory=Counter)  # by the pods that use them
@@ -197,20 +207,31 @@ class NodeState:
         self._count(held, -1, columns)
         return held
 
+    @property
+    def held(self) -> Mapping[str, int]:
+        """The sums of all pods, by resource. Made when it is asked for, for decisions do not."""
+        if self._sums is None:
+            self._sums = {}
+            for held in self.pods.values():
+                for name, amount in held.pod.resources.items():
+                    self._sums[name] = self._sums.get(name, 0) + amount
+        return self._sums
+
     def _count(self, held: Held, sign: int, columns: Columns) -> None:
-        cells, rows = columns.cells, columns.resource_rows
-        free, first = cells.free, self.index * cells.rows
-        sums, offered = self.held, self.node.allocatable
-        for name, amount in held.pod.resources.items():
-            sums[name] = used = sums.get(name, 0) + sign * amount
-            # Names without a row are skipped: a pod may hold a resource that no node offers. Row 0
-            # must stay 0.
-            if row := rows.get(name):
-                left = offered.get(name, 0) - used
-                free[first + row] = left if 0 <= left <= MOST else _bounded(left)
-        cells.pods[self.index] = len(self.pods)
+        """`held` is in `pods`, or not any more."""
+        at, cells, view = self.index, columns.cells, view_of(columns)
+        self._sums = None
+        cells.pods[at] = len(self.pods)
         if held.cards:
             write_cards(self, columns, self.count_cards(held, sign))
+        amounts = held.shape.amounts(columns)
+        if view is not None and LIBRARY is not None:
+            done = LIBRARY.count(view.address, at, amounts.address, amounts.count, sign)
+        else:
+            sum_cards(self, columns)
+            done = take_amounts(cells, at, amounts, sign)
+        if not done:
+            write_resources(self, columns)
 
     def _with_unread(self, held: Held) -> Held:
         """Which cards may be meant depends on the cards that the node has now."""
@@ -272,6 +293,7 @@ def replace_node(state: NodeState, node: NodeInfo, columns: Columns) -> None:
     columns.card_model[: len(cards), at] = [columns.model_number(card.model) for card in cards]
     columns.card_key[: len(cards), at] = [hash(card.uuid) for card in cards]
     write_cards(state, columns, range(len(cards)))
+    sum_cards(state, columns)
 
 
 def clear_node(state: NodeState, columns: Columns) -> None:
@@ -289,18 +311,33 @@ def write_resources(state: NodeState, columns: Columns) -> None:
             columns.free[row, state.index] = _bounded(left)
 
 
+def take_amounts(cells: Cells, node: int, amounts: Amounts, sign: int) -> bool:
+    """Whether it was done: where nothing is free, more may be held than there is, and only the sums
+    of all pods say how much. As native/engine/count.c.
+    """
+    free, first = cells.free, node * cells.rows
+    for row, amount in amounts.rows:
+        before = free[first + row]
+        if not 0 < before < MOST or not 0 <= before - sign * amount < MOST:
+            return False
+    for row, amount in amounts.rows:
+        free[first + row] -= sign * amount
+    return True
+
+
 def write_cards(state: NodeState, columns: Columns, rows: Iterable[int]) -> None:
-    """Write what is free of these cards, and the sums over all cards."""
-    at, cards, cells = state.index, state.cards, columns.cells
-    first = at * cells.card_rows
+    """Write what is free of these cards."""
+    cards, cells = state.cards, columns.cells
+    first = state.index * cells.card_rows
     for row in rows:
         card = cards[row]
         cells.card_free[first + row] = card.free
         cells.card_compute[first + row] = card.compute
-    if columns.view is not None and LIBRARY is not None:
-        LIBRARY.sum_cards(columns.view.address, at)
-        return
-    free = columns.free
+
+
+def sum_cards(state: NodeState, columns: Columns) -> None:
+    """Write what is free of all cards together. As native/engine/count.c."""
+    at, cards, free = state.index, state.cards, columns.free
     free[WHOLE_FREE, at] = sum(card.is_untouched for card in cards)
     free[LARGEST_FREE, at] = max((card.free for card in cards), default=0)
     parts = (card.free for card in cards if not card.is_untouched)
