@@ -50,6 +50,36 @@ EXPORTED void gpupool_engine_to_spare(int64_t sets, int64_t sizes, const uint8_t
     }
 }
 
+static double in_thousandths(double likely) {
+    return rint(likely * WHOLE) / WHOLE;
+}
+
+/* As `likely_of` of scarcity.py: `spare`, `spread` and `risks` are (sets, sizes), `found` is
+ * (classes, sizes).
+ */
+EXPORTED void gpupool_engine_likely(int64_t sets, int64_t sizes, int64_t classes, const uint8_t *has,
+                                    const double *spare, const double *spread, double *risks,
+                                    double *found) {
+    for (int64_t each = 0; each < sets * sizes; each++)
+        risks[each] = spread[each] ? erfc(spare[each] / (sqrt(2) * spread[each])) / 2 : 0.0;
+    for (int64_t class = 0; class < classes; class++) {
+        double *here = found + class * sizes, none = 1;
+        for (int64_t size = 0; size < sizes; size++)
+            here[size] = 0;
+        for (int64_t set = 0; set < sets; set++) {
+            const double *risk = risks + set * sizes;
+            if (!has[set * classes + class])
+                continue;
+            none *= 1 - risk[0];
+            for (int64_t size = 1; size < sizes; size++)
+                here[size] = risk[size] > here[size] ? risk[size] : here[size];
+        }
+        here[0] = 1 - none;
+        for (int64_t size = 0; size < sizes; size++)
+            here[size] = in_thousandths(here[size]);
+    }
+}
+
 #define LARGE 4
 #define WORTHS (MOST_UNTOUCHED + 1)
 

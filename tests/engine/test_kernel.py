@@ -18,6 +18,7 @@ from gpupool.engine.kernel import (
     LIBRARY,
     CompiledCuts,
     Library,
+    likely_by,
     spare_by,
     view_of,
     worth_by,
@@ -28,6 +29,7 @@ from gpupool.engine.policies.cutting import NEARLY, Cuts
 from gpupool.engine.policies.scarcity import (
     MOST_CARDS,
     _prices_by,
+    likely_of,
     prices_for,
     spare_of,
     worth_of,
@@ -89,6 +91,22 @@ def test_what_is_to_spare_is_the_same(data: st.DataObject, sets: int, sizes: int
     found = spare_by(LIBRARY, inside, there_is, coming.copy(), variance.copy())
     for mine, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-3)
+
+
+@given(data=st.data(), sets=st.integers(1, 12), sizes=st.integers(1, 4), classes=st.integers(1, 5))
+@settings(deadline=None)
+def test_what_will_be_missed_is_the_same_to_the_last_bit(
+    data: st.DataObject, sets: int, sizes: int, classes: int
+) -> None:
+    assert LIBRARY is not None
+    count = sets * sizes
+    spare, spread = (
+        np.array(data.draw(st.lists(values, min_size=count, max_size=count))).reshape(sets, sizes)
+        for values in (st.floats(-1e3, 1e3), st.one_of(st.just(0.0), st.floats(1e-3, 1e3)))
+    )
+    bits = data.draw(st.lists(st.booleans(), min_size=sets * classes, max_size=sets * classes))
+    has = np.array(bits).reshape(sets, classes)
+    assert likely_by(LIBRARY, has, spare, spread).tolist() == likely_of(has, spare, spread).tolist()
 
 
 @given(

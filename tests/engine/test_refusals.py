@@ -8,9 +8,9 @@ from gpupool.core.pods import PodRequest
 from gpupool.engine import refusals as refusals_module
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
-from gpupool.engine.kinds import Kind, kind_of
 from gpupool.engine.packing import Packing
 from gpupool.engine.refusals import MOST_OVERLOAD, Refusals, overload
+from gpupool.engine.shapes import Shape
 from tests.engine.building import ROOMY, cluster_of, whole
 
 
@@ -21,8 +21,8 @@ def node(name: str, cards: int = 8) -> NodeInfo:
     return NodeInfo(name, allocatable=ROOMY, inventory=inventory)
 
 
-def cards_of(kind: Kind) -> int:
-    return kind.ask.cards
+def cards_of(shape: Shape) -> int:
+    return shape.kind.ask.cards
 
 
 def held_in(cluster: ClusterModel) -> int:
@@ -33,7 +33,7 @@ def seen(cluster: ClusterModel, *pods: tuple[PodRequest, bool]) -> Refusals:
     """Pods that asked one after the other, and whether each got a place."""
     refusals = Refusals()
     for pod, got_in in pods:
-        refusals.count(pod.uid, kind_of(pod))
+        refusals.count(pod.uid, Shape(pod))
         if got_in:
             cluster.hold(pod, "n")
     refusals.look(cluster, cards_of, held_in(cluster))
@@ -68,7 +68,7 @@ def test_a_burst_of_pods_that_wait_to_be_tried_is_no_refusal() -> None:
 def test_pods_that_have_ended_meanwhile_were_not_refused() -> None:
     cluster, refusals = cluster_of(node("n")), Refusals()
     for pod in (whole("a"), whole("b"), whole("c")):
-        refusals.count(pod.uid, kind_of(pod))
+        refusals.count(pod.uid, Shape(pod))
         cluster.hold(pod, "n")
         cluster.release(pod.uid)
     refusals.look(cluster, cards_of, held_in(cluster))
@@ -94,9 +94,9 @@ def test_pods_that_cannot_be_placed_anywhere_do_not_count() -> None:
     cluster = cluster_of(node("n"))
     found = Refusals()
     for pod in (whole("a", 9), whole("b")):
-        found.count(pod.uid, kind_of(pod))
+        found.count(pod.uid, Shape(pod))
     cluster.hold(whole("b"), "n")
-    found.look(cluster, lambda kind: 0 if kind.ask.cards > 8 else kind.ask.cards, 1)
+    found.look(cluster, lambda shape: 0 if cards_of(shape) > 8 else cards_of(shape), 1)
     assert found.accepted == 1
 
 
@@ -122,7 +122,7 @@ def test_where_pods_leave_the_load_is_known_while_the_cluster_still_fills() -> N
     cluster, refusals, due = cluster_of(node("n"), node("m")), Refusals(), 0.0
     for at in range(20):
         pod = whole(f"u{at}")
-        refusals.count(pod.uid, kind_of(pod))
+        refusals.count(pod.uid, Shape(pod))
         cluster.hold(pod, "n" if at % 2 else "m")
         due += held_in(cluster) / 22
         if due >= 1:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # columns and policies import this module
     from gpupool.engine.policies.policy import Ask, Ints
 
 Reals: TypeAlias = NDArray[np.float64]
-LAYOUT = 13  # as in native/engine/engine.h
+LAYOUT = 14  # as in native/engine/engine.h
 MOST_ROWS = 64  # cards of a node
 BLOCK = 16  # nodes; the columns' size is a multiple of it
 GROUP = 16  # of those
@@ -46,6 +46,7 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "best_card": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER],
     "free": [_ADDRESS, _ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _ADDRESS],
     "to_spare": [_NUMBER, _NUMBER, *[_ADDRESS] * 6],
+    "likely": [*[_NUMBER] * 3, *[_ADDRESS] * 5],
     "worth": [_ADDRESS, _ADDRESS, _NUMBER, _ADDRESS, _NUMBER, _ADDRESS],
     "table": [_ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _NUMBER, _ADDRESS],
     "fgd": [_ADDRESS, _ADDRESS, *[_NUMBER] * 3, _ADDRESS, _NUMBER, _ADDRESS],
@@ -68,7 +69,7 @@ class Library:
         self.layout, self.size_of = found["layout"], found["size_of"]
         self.count, self.judge, self.choose = found["count"], found["judge"], found["choose"]
         self.best_card, self.best_cut = found["best_card"], found["best_cut"]
-        self.free, self.to_spare = found["free"], found["to_spare"]
+        self.free, self.to_spare, self.likely = found["free"], found["to_spare"], found["likely"]
         self.worth, self.table, self.fgd = found["worth"], found["table"], found["fgd"]
 
 
@@ -271,6 +272,15 @@ def spare_by(
     arrays = (inside, there_is, coming, variance, spare, spread)
     library.to_spare(*coming.shape, *[each.ctypes.data for each in arrays])
     return spare, spread
+
+
+def likely_by(library: Library, has: "Bools", spare: Reals, spread: Reals) -> Reals:
+    """As `scarcity.likely_of`."""
+    (sets, classes), (_, sizes) = has.shape, spare.shape
+    found, risks = np.empty((classes, sizes)), np.empty_like(spare)
+    arrays = [each.ctypes.data for each in (has, spare, spread, risks, found)]
+    library.likely(sets, sizes, classes, *arrays)
+    return found
 
 
 def worth_by(

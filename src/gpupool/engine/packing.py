@@ -62,6 +62,7 @@ class Packing:
         # takes of it. The same again by the numbers of `ClusterModel.running`, for the kinds that
         # were seen there.
         self._places: dict[Kind, tuple[int, list[int]]] = {}
+        self._asked: dict[Shape, int] = {}  # the first amount of each, 0 without a set
         self._seen: list[Kind | None] = []
         self._at: Ints = np.zeros(0, dtype=np.intp)
         self._amounts: Floats = np.zeros((0, 0))
@@ -80,7 +81,7 @@ class Packing:
         self._learner.count(demand)
         # A pod that waits for something else than room is not refused.
         if shape.kind.ask.cards and not (pod.unsupported or pod.waits_for):
-            self._refusals.count(pod.uid, shape.kind)
+            self._refusals.count(pod.uid, shape)
         self._unpriced += 1
         if self._learner.is_due:
             self._renew(cluster)
@@ -99,6 +100,7 @@ class Packing:
 
     def _forget_places(self) -> None:
         self._places.clear()
+        self._asked.clear()
         self._seen.clear()
 
     def _look_at_nodes(self, cluster: ClusterModel) -> None:
@@ -147,9 +149,12 @@ class Packing:
         self.policy = replace(self.policy, prices=prices)
 
     def _look_at_refusals(self, cluster: ClusterModel, market: Market, running: Floats) -> None:
-        def asked(kind: Kind) -> int:
-            place, amounts = self._place_of(cluster, market, kind)
-            return amounts[0] if place else 0
+        def asked(shape: Shape) -> int:
+            known = self._asked.get(shape)
+            if known is None:
+                place, amounts = self._place_of(cluster, market, shape.kind)
+                known = self._asked[shape] = amounts[0] if place else 0
+            return known
 
         self._refusals.look(cluster, asked, float(running[:, 0].sum()))
         cards = float(market.wanted[:, 0].sum())

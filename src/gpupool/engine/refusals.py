@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from gpupool.engine.cluster import MOST_PLACED, ClusterModel
-from gpupool.engine.kinds import Kind
+from gpupool.engine.shapes import Shape
 
 MOST_OVERLOAD = 1.5
 _LEAST_ACCEPTED = 0.1  # less makes no difference
@@ -28,22 +28,22 @@ class Refusals:
 
     def __init__(self) -> None:
         # Until it is known whether they got a place.
-        self._open: deque[tuple[str, Kind]] = deque(maxlen=MOST_PLACED)
+        self._open: deque[tuple[str, Shape]] = deque(maxlen=MOST_PLACED)
         self._before: float | None = None  # what was held at the last look
         # Sums over pods, the last ones most: what they asked for, what of that got a place, what
         # left meanwhile, what was held when they came, and how many they are.
         self._asked = self._got = self._left = self._held = self._pods = 0.0
 
-    def count(self, uid: str, kind: Kind) -> None:
-        self._open.append((uid, kind))
+    def count(self, uid: str, shape: Shape) -> None:
+        self._open.append((uid, shape))
 
     @property
     def accepted(self) -> float:
         """The part of what was asked for lately that got a place."""
         return self._got / self._asked if self._asked else 1.0
 
-    def look(self, cluster: ClusterModel, amount: Callable[[Kind], int], held: float) -> None:
-        """`amount`: what a pod of the kind asks for; 0: it does not count. `held`: by all pods."""
+    def look(self, cluster: ClusterModel, amount: Callable[[Shape], int], held: float) -> None:
+        """`amount`: what a pod of the shape asks for; 0: it does not count. `held`: by all pods."""
         placed = set(cluster.placed)
         cluster.placed.clear()
         got_in = [uid in placed for uid, _ in self._open]
@@ -51,8 +51,7 @@ class Refusals:
             got_in.pop()
         new, all_asked, all_got = 0, self._asked, self._got
         for has_place in got_in:
-            _, kind = self._open.popleft()
-            asked = amount(kind)
+            asked = amount(self._open.popleft()[1])
             got = asked if has_place else 0
             new += got
             all_asked = all_asked * _FADE + asked

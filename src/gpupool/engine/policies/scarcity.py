@@ -29,7 +29,7 @@ from math import erfc, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from gpupool.engine.kernel import LIBRARY, Library, spare_by, worth_by
+from gpupool.engine.kernel import LIBRARY, Library, likely_by, spare_by, worth_by
 from gpupool.engine.policies.mix import Mix
 from gpupool.engine.policies.policy import (
     BULKS,
@@ -180,16 +180,10 @@ def prices_of(
     `overload`: how many times as much is asked for as the cluster can hold, at least 1.
     `keeps_places`: whether small pods leave the last places to large ones (`last_places.py`).
     """
-    risk = _risks(market, running, free, overload)
+    spare, spread = _to_spare(market, running, free, overload)
     machines = market.machines
-    short = np.where(market.has[:, :, np.newaxis], risk[:, np.newaxis], 0.0)
-    likely = short.max(axis=0, initial=0.0)
-    # That any set is short, not only the shortest: the set of all machines is nearly always as
-    # short as sets of few machines are while little is known, and must not hide them.
-    likely[:, 0] = 1 - (1 - short[:, :, 0]).prod(axis=0)
-    # Rounded first: where no size is scarce, prices must be exactly proportional to what is taken,
-    # or a thousandth would decide between nodes that are equal.
-    likely = np.rint(likely * WHOLE) / WHOLE
+    likely_in = likely_of if LIBRARY is None else partial(likely_by, LIBRARY)
+    likely = likely_in(market.has, spare, spread)
     single: Ints = np.rint(likely[:, 0] * WHOLE).astype(np.int64)
     losses = losses_of(likely, market.sizes) if keeps_places else None
     if LIBRARY is None:
@@ -200,15 +194,28 @@ def prices_of(
     return Prices(lru_cache(256)(partial(_prices_by, LIBRARY, worth, single, addresses)), losses)
 
 
-def _risks(market: Market, running: Floats, free: Floats, overload: float) -> Floats:
-    """(S, Z): how likely each set is short."""
+def _to_spare(
+    market: Market, running: Floats, free: Floats, overload: float
+) -> tuple[Floats, Floats]:
     there_is = market.has.astype(np.float64) @ free
     coming, variance = market.wanted * overload - running, market.variance * overload
     to_spare = spare_of if LIBRARY is None else partial(spare_by, LIBRARY)
-    spare, spread = to_spare(market.inside, there_is, coming, variance)
+    return to_spare(market.inside, there_is, coming, variance)
+
+
+def likely_of(has: Bools, spare: Floats, spread: Floats) -> Floats:
+    """(M, Z): how likely it is that cards of each class will be missed. As `likely_by`."""
     flat = zip(spare.ravel().tolist(), spread.ravel().tolist(), strict=True)
-    risk = [erfc(left / (sqrt(2) * sigma)) / 2 if sigma else 0.0 for left, sigma in flat]
-    return np.array(risk).reshape(spare.shape)
+    risks = [erfc(left / (sqrt(2) * sigma)) / 2 if sigma else 0.0 for left, sigma in flat]
+    short = np.where(has[:, :, np.newaxis], np.array(risks).reshape(len(spare), 1, -1), 0.0)
+    likely = short.max(axis=0, initial=0.0)
+    # That any set is short, not only the shortest: the set of all machines is nearly always as
+    # short as sets of few machines are while little is known, and must not hide them.
+    likely[:, 0] = 1 - (1 - short[:, :, 0]).prod(axis=0)
+    # Rounded: where no size is scarce, prices must be exactly proportional to what is taken, or a
+    # thousandth would decide between nodes that are equal.
+    rounded: Floats = np.rint(likely * WHOLE) / WHOLE
+    return rounded
 
 
 def spare_of(
