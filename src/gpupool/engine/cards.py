@@ -6,7 +6,7 @@ the node has such links, else the first free ones are taken. Several containers 
 by an exact search over the node's cards.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -25,6 +25,9 @@ NONE_CLOSED: frozenset[int] = frozenset()
 # A pod that needs more steps is refused on that node: the search is exponential, and one pod must
 # not stop the scheduler.
 _MOST_STEPS = 20_000
+# Members of an enum are slow to find, and this runs for every decision.
+_WHOLE, _LIMITED, _UNISOLATED = Isolation.WHOLE, Isolation.LIMIT, Isolation.NONE
+_BY_DRIVER = Wall.DRIVER
 
 Chosen = dict[str, tuple[int, ...]]  # container -> rows of its cards
 
@@ -171,19 +174,19 @@ def _choose_init(pod: PodRequest, state: NodeState, closed: frozenset[int], chos
     return True
 
 
-def _container(ask: GpuAsk, rows: Iterable[int], state: NodeState) -> ContainerGpus:
-    cards = [state.cards[row] for row in sorted(rows)]
-    node = state.node
+def _container(ask: GpuAsk, rows: Sequence[int], state: NodeState) -> ContainerGpus:
+    all_cards, node = state.cards, state.node
+    cards = [all_cards[row] for row in (sorted(rows) if len(rows) > 1 else rows)]
     kind = _cdi_kind(node)
     if ask.whole:
         shares = tuple([card.whole() for card in cards])
-        return ContainerGpus(ask.container, shares, Isolation.WHOLE, cdi_kind=kind)
+        return ContainerGpus(ask.container, shares, _WHOLE, cdi_kind=kind)
     shares = tuple([card.share(ask.units, ask.percent) for card in cards])
     is_free = not node.isolates or (ask.unisolated and node.grants_unisolated)
     if is_free:
-        return ContainerGpus(ask.container, shares, Isolation.NONE, cdi_kind=kind)
-    by_driver = node.inventory is not None and node.inventory.wall is Wall.DRIVER
-    return ContainerGpus(ask.container, shares, Isolation.LIMIT, by_driver, kind)
+        return ContainerGpus(ask.container, shares, _UNISOLATED, cdi_kind=kind)
+    by_driver = node.inventory is not None and node.inventory.wall is _BY_DRIVER
+    return ContainerGpus(ask.container, shares, _LIMITED, by_driver, kind)
 
 
 def _cdi_kind(node: NodeInfo) -> str:
