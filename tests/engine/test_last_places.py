@@ -13,7 +13,7 @@ from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, decide_on
-from gpupool.engine.last_places import is_last_place
+from gpupool.engine.last_places import LEFT_S, FreedNodes, is_last_place
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies.scarcity import MOST_CARDS, losses_of
 from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
@@ -157,6 +157,20 @@ def test_a_node_that_is_newer_than_the_prices_is_for_all() -> None:
     found = decide(cluster, pod, packing.policy)
     assert isinstance(found, Placement)
     assert not is_last_place(cluster, pod, packing.policy, found)
+
+
+def test_pods_that_come_and_go_beside_a_place_do_not_keep_it_for_ever() -> None:
+    ends = FreedNodes()
+    assert ends.for_all_s("n") < 0
+    ends.ended("n", 100)
+    ends.ended("n", 100 + LEFT_S - 1)
+    assert ends.for_all_s("n") == 100 + LEFT_S
+    ends.forget_old(100 + LEFT_S - 1)
+    assert ends.for_all_s("n") == 100 + LEFT_S
+    ends.ended("n", 5_000)
+    assert ends.for_all_s("n") == 5_000 + LEFT_S
+    ends.forget_old(5_000 + LEFT_S)
+    assert ends.for_all_s("n") < 0
 
 
 likely = st.lists(st.floats(0, 1), min_size=3, max_size=3)

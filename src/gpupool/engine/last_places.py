@@ -6,9 +6,11 @@ because nothing else is free at the moment, the place is lost for as long as tha
 all of them are. It would have been idle for a short time only, until the next large pod comes:
 measured in docs/packing.md.
 
-A place is left alone for a limited time after a pod has ended there (`LEFT_S`): whoever looks at an
-old one sees that no large pod came. Callers know the time.
+A place is left alone for a limited time after a pod has ended there (`FreedNodes`): whoever looks
+at an old one sees that no large pod came.
 """
+
+from math import inf
 
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
@@ -21,6 +23,24 @@ LEFT_S = 1800.0
 # In thousandths of cards. With half as much, more places are kept, and 0.3 % more of all cards are
 # idle (docs/packing.md).
 _LEAST_LOSS = 4 * WHOLE
+
+
+class FreedNodes:
+    """Nodes on which a pod has ended: until when places there are left to larger pods."""
+
+    def __init__(self) -> None:
+        self._ended_s: dict[str, float] = {}
+
+    def ended(self, node: str, now_s: float) -> None:
+        # Pods that come and go beside a place must not keep it for ever.
+        if now_s >= self.for_all_s(node):
+            self._ended_s[node] = now_s
+
+    def for_all_s(self, node: str) -> float:
+        return self._ended_s.get(node, -inf) + LEFT_S
+
+    def forget_old(self, now_s: float) -> None:
+        self._ended_s = {n: at_s for n, at_s in self._ended_s.items() if now_s < at_s + LEFT_S}
 
 
 def is_last_place(cluster: ClusterModel, pod: PodRequest, policy: Policy, found: Placement) -> bool:

@@ -6,7 +6,6 @@ A job is a pod, or a gang of pods that start together or not at all.
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from math import inf
 from time import process_time
 from typing import cast
 
@@ -15,7 +14,7 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.gang import Placements, decide_gang
 from gpupool.engine.kinds import kind_of
-from gpupool.engine.last_places import LEFT_S, is_last_place
+from gpupool.engine.last_places import FreedNodes, is_last_place
 from gpupool.engine.node_state import Held
 from gpupool.engine.packing import Packing
 from gpupool.engine.patience import LEAST_PATIENCE_S, Patience
@@ -77,7 +76,7 @@ class TimedStage:
         self.seconds = 0.0  # CPU time, because other programs may use the machine too
         self._began: dict[str, tuple[Hashable, int]] = {}  # by uid: kind and time
         self._freed: set[str] = set()  # nodes on which room became free
-        self._freed_s: dict[str, int] = {}  # when a pod ended there last
+        self._freed_nodes = FreedNodes()
         self._left: dict[str, int] = {}  # places that are left to larger pods: until when
         self._nodes = trace.nodes
         self._possible: dict[Hashable, bool] = {}
@@ -116,7 +115,7 @@ class TimedStage:
         """Of pods that start together none is small."""
         cluster, policy, first = self.cluster, self.packing.policy, job.requests[0]
         place = found[first.uid]
-        for_all_s = self._freed_s.get(place.node, -inf) + LEFT_S
+        for_all_s = self._freed_nodes.for_all_s(place.node)
         if len(found) > 1 or now >= for_all_s or not is_last_place(cluster, first, policy, place):
             return False
         self._left[place.node] = int(for_all_s)
@@ -212,7 +211,7 @@ class TimedStage:
             held = self.cluster.held(request.uid)
             if held is not None:
                 self._freed.add(held.node)
-                self._freed_s[held.node] = now
+                self._freed_nodes.ended(held.node, now)
             self.cluster.release(request.uid)
             self.reservations.gone(request.uid)
             kind, began = self._began.pop(request.uid)

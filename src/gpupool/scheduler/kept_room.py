@@ -18,7 +18,7 @@ from gpupool.engine.decide import Placement
 from gpupool.engine.future_room import Place
 from gpupool.engine.gang import size_of
 from gpupool.engine.kinds import kind_of
-from gpupool.engine.last_places import LEFT_S, is_last_place
+from gpupool.engine.last_places import FreedNodes, is_last_place
 from gpupool.engine.node_state import Held
 from gpupool.engine.patience import Patience
 from gpupool.engine.policies.policy import Policy
@@ -63,7 +63,7 @@ class KeptRoom:
         self._look_s = 0.0
         self._due_now: list[Waiting] = []  # as of the beginning of the search
         self.is_on = False  # whether anybody looks who has waited for long
-        self._freed_s: dict[str, float] = {}  # nodes on which a pod has ended lately, and when
+        self._freed_nodes = FreedNodes()
         self._places_s = inf  # when the next place is not left to larger pods any more
         self.made = 0  # so far
 
@@ -102,7 +102,7 @@ class KeptRoom:
 
     def freed(self, node: str, policy: Policy) -> None:
         """After `gone`, and before another pod gets what is free on the node now."""
-        self._freed_s[node] = self._clock()
+        self._freed_nodes.ended(node, self._clock())
         for seat in self._reservations.settle(node, policy) if self._reservations else ():
             self._said.pop(seat.pod.uid, None)
 
@@ -191,7 +191,7 @@ class KeptRoom:
 
         Only where those that have waited for long get room, and to nobody who got it by that.
         """
-        for_all_s = self._freed_s.get(found.node, -inf) + LEFT_S
+        for_all_s = self._freed_nodes.for_all_s(found.node)
         if (
             not self.is_on
             or pod.uid in self._key_of
@@ -207,7 +207,7 @@ class KeptRoom:
     def _places_lapse(self) -> bool:
         """Whether a place is for all now that somebody has left to larger pods."""
         now_s = self._clock()
-        self._freed_s = {n: at_s for n, at_s in self._freed_s.items() if now_s < at_s + LEFT_S}
+        self._freed_nodes.forget_old(now_s)
         if now_s < self._places_s:
             return False
         self._places_s = inf  # those that leave another place say it again
