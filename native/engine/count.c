@@ -28,8 +28,11 @@ EXPORTED int64_t gpupool_engine_count(const struct columns *c, int64_t node, con
     int64_t *free = c->free + node * c->resources;
     sum_cards(c, node, free);
     for (int64_t each = 0; each < count; each++) {
-        int64_t before = free[amounts[2 * each]], left = before - sign * amounts[2 * each + 1];
-        if (before <= 0 || before >= MOST || left < 0 || left >= MOST)
+        int64_t before = free[amounts[2 * each]], amount = amounts[2 * each + 1];
+        if (before <= 0 || before >= MOST || amount < 0 || amount >= MOST)
+            return 0;
+        int64_t left = before - sign * amount; /* both are below 2**62 */
+        if (left < 0 || left >= MOST)
             return 0;
     }
     for (int64_t each = 0; each < count; each++)

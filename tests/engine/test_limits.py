@@ -12,7 +12,7 @@ from gpupool.engine import label_columns, pod_index, verdict_cache, verdicts
 from gpupool.engine.cluster import MOST_MODELS, ClusterModel
 from gpupool.engine.columns import MOST_RESOURCES
 from gpupool.engine.decide import Placement, Unschedulable, decide, decide_on
-from gpupool.engine.packing import card_sizes
+from gpupool.engine.packing import Packing, card_sizes
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Demand, Mix
 from gpupool.engine.policies.policy import Ask
@@ -175,3 +175,22 @@ def test_very_small_units_make_no_large_tables() -> None:
     for size in (3, 2**20 - 63):
         found = decide(cluster, shared("u", size), policy)
         assert isinstance(found, Placement)
+
+
+@pytest.mark.parametrize("policy", list(POLICIES))
+def test_pods_that_ask_for_more_cpu_than_64_bits_hold_are_counted(policy: str) -> None:
+    cluster, packing = cluster_of(gpu_node("n", 8)), Packing(policy)
+    absurd = {"cpu": 1000 * (2**63 - 1), "pods": 1}
+    for at in range(64):
+        packing.count(cluster, shared(f"u{at}", 1, resources=absurd))
+
+
+def test_a_small_cluster_keeps_no_more_verdicts_than_there_are_shapes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(verdicts, "MOST_SHAPES", 64)
+    cluster, packing = cluster_of(gpu_node("n", 8)), Packing("residue")
+    for at in range(300):
+        different = shared(f"u{at}", 1, resources={"cpu": at, "pods": 1})
+        decide(cluster, different, packing.policy)
+    assert len(cluster.verdicts) <= 64

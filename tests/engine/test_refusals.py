@@ -1,5 +1,7 @@
 """Refusals: how much of what is asked for gets a place."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpupool.core.gpu import Card, Inventory
@@ -164,3 +166,19 @@ def test_a_cluster_with_room_has_no_overload() -> None:
     for at in range(80):
         packing.count(cluster, whole(f"u{at}"))
     assert packing.overload == 1
+
+
+def test_pods_that_were_there_before_anybody_was_counted_may_leave() -> None:
+    """Another scheduler's, with something that this one does not know, hold all cards."""
+    cluster, packing = cluster_of(node("n")), Packing("residue")
+    for at in range(8):
+        old = replace(whole(f"old{at}"), unsupported=("resource claims",))
+        found = decide(cluster, whole(f"old{at}"), packing.policy)
+        assert isinstance(found, Placement)
+        packing.count(cluster, old)
+        cluster.hold(old, *found)
+    for at in range(40):  # none of them fits
+        packing.count(cluster, whole(f"waits{at}"))
+    cluster.release("old0")
+    packing.count(cluster, whole("next"))
+    assert packing.overload >= 1

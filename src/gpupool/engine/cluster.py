@@ -188,10 +188,11 @@ class ClusterModel:
             # A relist reports every pod again: without a change no verdict becomes stale.
             if known and place == node and known.pod == pod and known.allocation == allocation:
                 return
+        shape, cards = self.shapes.of(pod), _cards(pod, allocation)
+        if place is not None:  # after all that could go wrong: something must be held
             self.release(pod.uid)
-        shape = self.shapes.of(pod)
         kind = shape.kind if pod.gpus else None
-        self._take(Held(pod, node, allocation, _cards(pod, allocation), shape, False, kind))
+        self._take(Held(pod, node, allocation, cards, shape, False, kind))
 
     def reserve(
         self, pod: PodRequest, node: str, allocation: Allocation, leaving: Collection[str] = ()

@@ -13,6 +13,7 @@ from gpupool.engine.policies.policy import Ask
 from kubeclient.placement import NodeTerm
 
 _MIB_SHIFT = 20
+_MOST = 2**62  # as `columns.MOST`: nobody has more, and policies compute with 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,8 @@ def kind_of(pod: PodRequest) -> Kind:
 def ask_of(pod: PodRequest) -> Ask:
     """The request as policies see it: of several containers with GPUs, the largest ask."""
     resources, gpus = pod.resources, pod.gpus
-    cpu = resources.get("cpu", 0)
-    memory = resources.get("memory", 0) >> _MIB_SHIFT
+    cpu = min(resources.get("cpu", 0), _MOST)
+    memory = min(resources.get("memory", 0), _MOST) >> _MIB_SHIFT
     if not gpus:
         return Ask(0, 0, 0, cpu, memory)
     ask = gpus[0]

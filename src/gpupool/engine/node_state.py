@@ -318,7 +318,9 @@ def take_amounts(cells: Cells, node: int, amounts: Amounts, sign: int) -> bool:
     free, first = cells.free, node * cells.rows
     for row, amount in amounts.rows:
         before = free[first + row]
-        if not 0 < before < MOST or not 0 <= before - sign * amount < MOST:
+        if not 0 < before < MOST or not 0 <= amount < MOST:
+            return False
+        if not 0 <= before - sign * amount < MOST:
             return False
     for row, amount in amounts.rows:
         free[first + row] -= sign * amount

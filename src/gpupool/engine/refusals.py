@@ -77,7 +77,8 @@ class Refusals:
         What comes with each pod, times how long it stays: what is held is so many times what
         leaves with each pod (Little's law). So it is known long before the cluster is full.
         """
-        if self._left > 0 and self._left >= _LEAVES * self._asked:
+        # Pods may have left that were there before anybody was counted.
+        if self._pods and self._left > 0 and self._left >= _LEAVES * self._asked:
             return self._held / self._pods * self._asked / self._left / cards
         held = (self._before or 0.0) / cards
         return held / max(self.accepted, _LEAST_ACCEPTED) if held >= _BUSY else 0.0

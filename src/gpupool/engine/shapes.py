@@ -25,7 +25,8 @@ class Amounts:
         self.names = len(columns.resource_rows)  # those that had a row by then
         found = [(columns.resource_rows.get(name), each) for name, each in resources.items()]
         # Names without a row are skipped: a pod may hold a resource that no node offers.
-        self.rows = [(row, min(each, MOST + 1)) for row, each in found if row and each]
+        found = [(row, max(-MOST, min(each, MOST + 1))) for row, each in found]
+        self.rows = [(row, each) for row, each in found if row and each]
         self._numbers = array("q", [number for pair in self.rows for number in pair])
         self.address, self.count = self._numbers.buffer_info()[0], len(self.rows)
 

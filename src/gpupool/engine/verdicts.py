@@ -24,6 +24,7 @@ from gpupool.engine.kinds import ask_of
 from gpupool.engine.open_cards import open_columns
 from gpupool.engine.policies.policy import Ints, Policy
 from gpupool.engine.policies.scarcity import MOST_CARDS, milli_of
+from gpupool.engine.shapes import MOST_SHAPES
 from gpupool.engine.verdict_cache import ALL_CHANGED, NEVER, ShapeVerdict
 
 _MOST_BYTES = 192 * 2**20  # of all cached verdicts together
@@ -141,6 +142,8 @@ def _drop_old(cluster: ClusterModel) -> None:
     # At least a few, however large the cluster is: with one or two cached verdicts most decisions
     # would judge all nodes again.
     most = max(16, _MOST_BYTES // (_BYTES_A_NODE * cluster.columns.size))
+    # Of a small cluster each takes little, but has as many objects of Python beside its arrays.
+    most = min(most, MOST_SHAPES)
     if len(cluster.verdicts) < most:
         return
     # Many at once: to find the oldest takes longer than to drop them. All verdicts that were used

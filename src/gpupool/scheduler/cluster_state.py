@@ -188,9 +188,7 @@ class ClusterState:
     def _bound(self, pod: Obj) -> None:
         # First: `_forget` below drops the pending pod, whose parsed request is used again here.
         request, node = self._request_of_bound(pod), pod["spec"]["nodeName"]
-        # Each pod counts once in the mix of work; pending ones were counted in `_waits`.
-        if request.uid not in self.pending and self.ledger.assignment(request.uid) is None:
-            self.packing.count(self.cluster, request)
+        is_new = request.uid not in self.pending and self.ledger.assignment(request.uid) is None
         self._forget(request.uid)
         before, known = self.cluster.version, self.cluster.held(request.uid)
         holds = self.resizing.seen(pod, held_allocation(pod, request.gpus))
@@ -199,6 +197,9 @@ class ClusterState:
         if self.ledger.seen(request, node, holds) and not self.is_first_read:
             self._check(pod, node)
         self.unread.pod_seen(pod, holds)
+        # Pending ones were counted in `_waits`. After the hold: the card must not look free.
+        if is_new:
+            self.packing.count(self.cluster, request)
         if self.cluster.version == before:
             return
         # The pod moved, shrank or grew: room may be free now. A pod that was just placed frees
@@ -239,9 +240,9 @@ class ClusterState:
         self._storage.seen(pod)
         # The time at which the pod was first seen stays: the metric of pending time starts there.
         pending = pending_of(pod, known.seen_s if known else self._clock())
+        self._put(with_storage(pending, self.storage))
         if known is None:
             self.packing.count(self.cluster, pending.request)
-        self._put(with_storage(pending, self.storage))
 
     def _put(self, pod: Pending) -> None:
         known = self.pending.get(pod.uid)
