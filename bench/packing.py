@@ -3,7 +3,9 @@
 The openb traces are read from ../shared/data beside this repository, where they are; otherwise
 synthetic ones are made, and the table says so. All policies learn their mix on the way, fgd too:
 it is published, and better, with the whole trace known beforehand (docs/packing.md).
-`python -m bench.packing [seeds]` runs it alone.
+
+    python -m bench.packing [seeds]          alone, with seeds 0 and up
+    python -m bench.packing [seeds] made     and on traces that `made_traces.py` makes of openb
 """
 
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from bench.made_traces import made_from
 from gpupool.engine.policies import DEFAULT
 from gpupool.replay.files import read_trace
 from gpupool.replay.study import Method, outcomes
@@ -23,12 +26,14 @@ POLICIES = (DEFAULT, "fgd", "best-fit")
 LOADS = (0.95, 1.0, 1.1)
 SEEDS = (0,)
 _SYNTHETIC_NODES = (200, 400)
-_CHURNED = ("accepted_gpu", "accepted_multi_gpu")
+_CHURNED = ("accepted_gpu", "accepted_multi_gpu", "allocated")
 _FILLED = ("alloc_at_100", "alloc_at_130", "accepted_multi_gpu", "first_refusal_at")
 
 
-def measure_packing(seeds: tuple[int, ...] = SEEDS) -> dict[str, Any]:
+def measure_packing(seeds: tuple[int, ...] = SEEDS, *, made: bool = False) -> dict[str, Any]:
     traces = list(openb_traces()) or [synthetic_trace(nodes) for nodes in _SYNTHETIC_NODES]
+    if made and len(traces) == len(WORKLOADS):
+        traces += made_from(dict(zip(WORKLOADS, traces, strict=True)))
     rows = []
     for trace in traces:
         for policy in POLICIES:
@@ -58,10 +63,12 @@ def _means(
 
 
 def line(row: dict[str, Any]) -> tuple[str, ...]:
-    """Trace, policy, GPU allocated at 100 % arrival, then accepted GPU / multi-GPU pods by load."""
+    """Trace, policy, GPU allocated at 100 % arrival, then by load accepted GPU / multi-GPU pods
+    (GPU in use)."""
     name = row["trace"].removeprefix("openb_pod_list_").removesuffix(".csv")
     churned = [
         f"{figures['accepted_gpu']:.2f} / {figures.get('accepted_multi_gpu', 100):.0f}"
+        f" ({figures['allocated']:.1f})"
         for key, figures in row.items()
         if key.startswith("churn_")
     ]
@@ -69,4 +76,5 @@ def line(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    measure_packing(tuple(range(int(sys.argv[1]))) if len(sys.argv) > 1 else SEEDS)
+    counts = [int(word) for word in sys.argv[1:] if word.isdigit()]
+    measure_packing(tuple(range(counts[0])) if counts else SEEDS, made="made" in sys.argv)

@@ -78,6 +78,24 @@ def test_a_model_that_is_asked_for_by_few_is_used_by_all() -> None:
     assert placed(cluster, packing, whole("u1")).startswith("a")
 
 
+def test_the_first_pods_leave_the_few_machines_of_a_model_to_pods_that_may_come_for_it() -> None:
+    cluster = cluster_of(*machines("A", 2, 2), *machines("B", 40, 2))
+    few = learned(cluster, *(whole(f"x{at}") for at in range(4)), times=10)
+    assert placed(cluster, few, whole("u1")).startswith("b")
+    cluster = cluster_of(*machines("A", 2, 2), *machines("B", 40, 2))
+    many = learned(cluster, *(whole(f"x{at}") for at in range(4)), times=1_000)
+    assert placed(cluster, many, whole("u1")).startswith("a")
+
+
+def test_pods_that_were_not_seen_take_no_set_from_pods_that_were() -> None:
+    classes = Machines(list(range(64)), [4] * 64, [10] * 64, [10] * 64)
+    pairs = [(Ask(1, 0, 0, 0, 0), (at, at + 1)) for at in range(63)]
+    anywhere = Demand(Ask(1, 0, 0, 0, 0), (), 100)
+    seen = (anywhere, *(Demand(ask, models, 1) for ask, models in pairs))
+    market = market_of(Mix(seen, (4,) * 64, (1_000,)), classes)
+    assert set(market.sets) == {2**64 - 1, *(0b11 << at for at in range(63))}
+
+
 def test_small_pods_leave_the_last_empty_large_machines_to_large_pods() -> None:
     cluster = cluster_of(*machines("A", 2, 8), *machines("B", 8, 2))
     # Half of the GPU is asked for by pods of eight cards, so both large machines are.
@@ -105,6 +123,7 @@ def test_a_pod_without_enough_cpu_on_a_machine_is_not_counted_for_it() -> None:
 
 
 CLASSES = Machines([0, 1, 1], [8, 8, 2], [96, 128, 64], [10, 10, 10])
+ONE_MODEL = Machines([0], [8], [130], [12])  # every ask fits there
 asks = st.builds(
     Ask,
     st.integers(1, 8),
@@ -116,13 +135,18 @@ asks = st.builds(
 demands = st.builds(Demand, asks, st.sampled_from([(), (0,), (1,)]), st.integers(1, 50))
 
 
-@given(wanted=st.lists(demands, min_size=1, max_size=8), data=st.data(), ask=asks)
+@given(
+    wanted=st.lists(demands, min_size=1, max_size=8),
+    classes=st.sampled_from([CLASSES, ONE_MODEL]),
+    data=st.data(),
+    ask=asks,
+)
 @settings(deadline=None, max_examples=100)
 def test_prices_are_bounded_whole_numbers_that_fall_as_more_is_free(
-    wanted: list[Demand], data: st.DataObject, ask: Ask
+    wanted: list[Demand], classes: Machines, data: st.DataObject, ask: Ask
 ) -> None:
-    market = market_of(Mix(tuple(wanted), (80, 160), (10,)), CLASSES)
-    nodes = data.draw(st.tuples(*(st.integers(0, 20) for _ in CLASSES.cards)))
+    market = market_of(Mix(tuple(wanted), (80, 160), (10,)), classes)
+    nodes = data.draw(st.tuples(*(st.integers(0, 20) for _ in classes.cards)))
     running = np.zeros_like(market.wanted)
     many, few = (
         prices_of(
@@ -131,7 +155,7 @@ def test_prices_are_bounded_whole_numbers_that_fall_as_more_is_free(
             np.array(
                 [
                     [count * cards * 1000.0, *(count * (cards // s) for s in market.sizes[1:])]
-                    for count, cards in zip(counts, CLASSES.cards, strict=True)
+                    for count, cards in zip(counts, classes.cards, strict=True)
                 ]
             ),
         )
@@ -153,7 +177,8 @@ def test_overload_makes_all_cards_nearly_as_dear_as_those_that_bound_pods_need()
     machines = Machines([0, 1], [4, 4], [1, 1], [1, 1])
     market = market_of(Mix((anywhere, bound), (1_000, 1_000), (1_000,)), machines)
     # Pods that are bound to the first class hold less than they will want, the others more.
-    running = np.array([[0.8], [1.1]]) * market.wanted
+    held = {0b01: 0.8, 0b11: 1.1}  # by the machines that pods are bound to
+    running = np.array([[held.get(bits, 0.0)] for bits in market.sets]) * market.wanted
     free = np.array([[50_000.0], [30_000.0]])
     calm, full = (prices_of(market, running, free, load).table(1, 1000) for load in (1.0, 1.2))
     # The place of one untouched card of each class.
@@ -168,7 +193,7 @@ def test_the_set_of_all_machines_does_not_hide_that_a_smaller_one_may_be_short()
     market = market_of(Mix((anywhere, bound), (1_100, 900), (1_000,)), machines)
     # After a few pods, the machines that bound pods need are short as likely as all are.
     free = np.array([[1_000_000.0], [900_000.0]])
-    values = prices_of(market, np.zeros((2, 1)), free).table(1, 1000).values
+    values = prices_of(market, np.zeros_like(market.wanted), free).table(1, 1000).values
     first, second = (1 + (machine * (MOST_CARDS + 1) + 1) * 2 + 1 for machine in (0, 1))
     assert values[first] > values[second] * 5 // 4
 

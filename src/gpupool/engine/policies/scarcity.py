@@ -10,6 +10,8 @@ there. How likely that is, is the price of a card on these machines, 0 to 1:
     free       what is free on these machines now
 
 Wanted minus running is what is still to come. It varies as the number of arrivals does (Poisson).
+Pods that need just one model count as if a few of them had been seen for every model: the first
+pods would otherwise fill the few machines of a model that later ones need.
 Sets are looked at from small to large, and what does not fit into a small set counts no more in
 those around it: it is lost, wherever other pods go.
 
@@ -55,6 +57,9 @@ _MOST_SIZES = 4  # different numbers of cards
 # cards it counts three quarters of that for each card: else two places for four would be worth as
 # much as one for eight, and nothing would keep the latter together.
 _LARGE = 4
+# Pods that are counted for each model although they were not seen. With the first hundred pods they
+# are much, after some thousands nothing.
+_UNSEEN = 2
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -132,6 +137,7 @@ def market_of(mix: Mix, machines: Machines) -> Market:
             here[at] += pods * amount
             varies[at] += pods * amount * amount
     most = sorted(wanted, key=lambda bits: (-wanted[bits][0], bits))[:_MOST_SETS]
+    most += _add_unseen(mix, machines, wanted, variance)[: _MOST_SETS - len(most)]
     order = sorted(most, key=lambda bits: (bits.bit_count(), bits))
     asked = sum(amounts[0] for amounts in wanted.values()) or 1
     # From the pods that were counted to those that a full cluster holds.
@@ -152,6 +158,29 @@ def market_of(mix: Mix, machines: Machines) -> Market:
         * scale
         * (1 + scale),
     )
+
+
+def _add_unseen(
+    mix: Mix,
+    machines: Machines,
+    wanted: defaultdict[int, list[int]],
+    variance: defaultdict[int, list[int]],
+) -> list[int]:
+    """Adds pods of the mean size, and returns the sets that had none. Places for pods of several
+    cards are not wanted by pods that nobody has seen."""
+    if not wanted:
+        return []
+    seen = set(wanted)
+    pods = sum(demand.pods for demand in mix.demands if demand.ask.cards)
+    mean, square = (sum(row[0] for row in rows.values()) // pods for rows in (wanted, variance))
+    of_model: defaultdict[int, int] = defaultdict(int)
+    for at, (model, cards) in enumerate(zip(machines.model, machines.cards, strict=True)):
+        if cards:
+            of_model[model] |= 1 << at
+    for bits in of_model.values():
+        wanted[bits][0] += _UNSEEN * mean
+        variance[bits][0] += _UNSEEN * square
+    return [bits for bits in of_model.values() if bits not in seen]
 
 
 def _sizes(mix: Mix) -> tuple[int, ...]:
