@@ -40,7 +40,7 @@ from bench.bound_pods import (
 )
 from bench.saved import here_and_now, save
 from gpupool.cli.programs import event_loop
-from gpupool.contract.names import SCHEDULER_NAME
+from gpupool.contract.names import EXTENDER_PROFILE, SCHEDULER_NAME
 from gpupool.scheduler.extender_server import PREFIX
 from gpupool.scheduler.kube_scheduler_config import kube_scheduler_config
 from kubeclient.client import Kube
@@ -53,13 +53,12 @@ _RAISED_QPS = 5000
 _FILTERS = 300
 _SINGLE = 300
 _CORES = ("apart", "beside")
-_SAMPLE = 2  # per cent of the nodes: kube-scheduler looks for 100 of up to 5,000
 _FEWEST_PODS = 10  # of which a tenth can be left out
 
 DEFAULT = "kube-scheduler, as it comes"
 RAISED = f"kube-scheduler, qps {_RAISED_QPS}"
 EXTENDER = "gpupool, asked by it"
-SAMPLED = f"gpupool, asked, sample of {_SAMPLE} %"
+UNSAMPLED = "gpupool, asked, default profile"  # as many nodes as kube-scheduler wants
 SECOND = "gpupool, second scheduler"
 BARE = "bare loop of Bindings"
 # Their short names, for `--only`.
@@ -67,7 +66,7 @@ TITLES = {
     "default": DEFAULT,
     "raised": RAISED,
     "extender": EXTENDER,
-    "sampled": SAMPLED,
+    "unsampled": UNSAMPLED,
     "second": SECOND,
     "bare": BARE,
 }
@@ -80,9 +79,7 @@ class Contender(NamedTuple):
     share: float = 1.0  # of the pods: who is slow gets fewer
 
 
-def kube_scheduler(
-    plane: ControlPlane, folder: Path, qps: int, extender: int = 0, percent: int = 0
-) -> list[str]:
+def kube_scheduler(plane: ControlPlane, folder: Path, qps: int, extender: int = 0) -> list[str]:
     """`extender` is the port at which it asks gpupool; 0: it decides alone."""
     connection: Obj = {"kubeconfig": str(plane.kubeconfig)}
     if qps:
@@ -94,10 +91,7 @@ def kube_scheduler(
         "clientConnection": connection,
     }
     if extender:
-        config = {
-            **kube_scheduler_config(f"http://127.0.0.1:{extender}", percent=percent),
-            **config,
-        }
+        config = {**kube_scheduler_config(f"http://127.0.0.1:{extender}"), **config}
     file = folder / "kube-scheduler.json"
     file.write_text(json.dumps(config))
     return [str(build.ensure("kube-scheduler")), f"--config={file}", "--secure-port=0"]
@@ -117,14 +111,13 @@ def contenders(titles: Sequence[str]) -> dict[str, Contender]:
     port = free_port()
     ours = partial(extender, port=port)
     asked = (ours, partial(kube_scheduler, qps=_RAISED_QPS, extender=port))
-    sampled = (ours, partial(kube_scheduler, qps=_RAISED_QPS, extender=port, percent=_SAMPLE))
     ready = f"http://127.0.0.1:{port}/readyz"
     alone, raised = partial(kube_scheduler, qps=0), partial(kube_scheduler, qps=_RAISED_QPS)
     everybody = {
         DEFAULT: Contender("default-scheduler", (alone,), share=0.1),
         RAISED: Contender("default-scheduler", (raised,), share=0.3),
-        EXTENDER: Contender("default-scheduler", asked, ready, share=0.3),
-        SAMPLED: Contender("default-scheduler", sampled, ready, share=0.3),
+        EXTENDER: Contender(EXTENDER_PROFILE, asked, ready, share=0.3),
+        UNSAMPLED: Contender("default-scheduler", asked, ready, share=0.3),
         SECOND: Contender(SCHEDULER_NAME, (gpupool,)),
         BARE: Contender("nobody", ()),
     }

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from gpupool.contract.names import EXTENDER_PROFILE
 from gpupool.scheduler.kube_scheduler_config import (
     MANAGED,
+    SMALLEST_SAMPLE,
     ExtenderTls,
     kube_scheduler_config,
 )
@@ -52,11 +54,22 @@ def test_pods_with_gpus_wait_while_the_extender_is_away() -> None:
     assert {each["name"] for each in extender["managedResources"]} == set(MANAGED)
 
 
-def test_kube_scheduler_looks_at_as_many_nodes_as_it_wants() -> None:
-    """With 100 % it is several times slower on thousands of nodes, for all pods of the cluster."""
-    assert "percentageOfNodesToScore" not in kube_scheduler_config("https://gpupool")
+def profiles(percent: int = SMALLEST_SAMPLE) -> dict[str, Any]:
+    """By their names."""
+    config = kube_scheduler_config("https://gpupool", percent=percent)
+    assert "percentageOfNodesToScore" not in config, "that counts for the pods of all profiles"
+    return {each.pop("schedulerName"): each for each in config["profiles"]}
 
 
-def test_a_smaller_sample_is_asked_for_by_hand() -> None:
-    config = kube_scheduler_config("https://gpupool", percent=2)
-    assert config["percentageOfNodesToScore"] == 2
+def test_pods_without_gpus_are_placed_as_before() -> None:
+    assert profiles()["default-scheduler"] == {}
+
+
+def test_pods_with_gpus_have_a_profile_with_a_small_sample() -> None:
+    assert profiles()[EXTENDER_PROFILE] == {"percentageOfNodesToScore": 1}
+
+
+def test_another_sample_is_for_pods_with_gpus_alone() -> None:
+    found = profiles(100)
+    assert found["default-scheduler"] == {}
+    assert found[EXTENDER_PROFILE] == {"percentageOfNodesToScore": 100}

@@ -169,9 +169,11 @@ def _url(_: click.Context, __: click.Parameter, text: str) -> str:
 @click.option(
     "--sample",
     type=click.IntRange(1, 100),
+    default=1,
+    show_default=True,
     metavar="PERCENT",
-    help="Nodes that kube-scheduler looks for before it chooses one, for all pods; 100 nodes at "
-    "least. Fewer are faster.  [default: as kube-scheduler wants, 10 % of 5,000 nodes]",
+    help="Nodes that kube-scheduler looks for before it asks about a pod with GPUs; 100 nodes at "
+    "least. Fewer are faster.",
 )
 def config(  # noqa: PLR0913 - one parameter for each option
     url: str,
@@ -180,9 +182,11 @@ def config(  # noqa: PLR0913 - one parameter for each option
     client_cert: str,
     client_key: str,
     client_kubeconfig: str,
-    sample: int | None,
+    sample: int,
 ) -> None:
     """Print the configuration with which kube-scheduler asks `gpupool extender`.
+
+    It has two profiles: default-scheduler, as it was, and gpupool-extender for pods with GPUs.
 
     \b
     Examples:
@@ -203,5 +207,5 @@ def config(  # noqa: PLR0913 - one parameter for each option
             f"--ca-file, --server-name, --client-cert and --client-key need a --url with https://, "
             f'found "{url}".'
         )
-    made = kube_scheduler_config(url, tls, kubeconfig=client_kubeconfig, percent=sample or 0)
+    made = kube_scheduler_config(url, tls, kubeconfig=client_kubeconfig, percent=sample)
     click.echo(dump_yaml(made), nl=False)

@@ -83,6 +83,8 @@ LABEL_GPU_SCHEDULE = "ack.node.gpu.schedule"
 LABEL_GPU_PLACEMENT = "ack.node.gpu.placement"
 
 SCHEDULER_NAME = "gpupool-scheduler"
+# The profile of kube-scheduler for pods with GPUs, which asks the extender about a sample of nodes.
+EXTENDER_PROFILE = "gpupool-extender"
 # The one Lease of a cluster: its holder decides about GPUs, as scheduler or as extender.
 LEASE_NAMESPACE = "kube-system"
 SCHEDULER_LEASE = "gpupool-scheduler"

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from gpupool.contract.names import ANNOTATION_TERM
 from gpupool.scheduler.bind import LATEST_S
-from gpupool.scheduler.kube_scheduler_config import MANAGED
+from gpupool.scheduler.kube_scheduler_config import is_managed
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError, NotFound, TooMany, is_certain
 from kubeclient.lease import Term, seconds_since_boot
@@ -77,19 +77,10 @@ async def _pending_pods(kube: Kube) -> list[Obj]:
 def _may_be_bound_by_us(pod: Obj, names: frozenset[str]) -> bool:
     """Whether a scheduler (by spec.schedulerName) or an extender (any GPU pod) may bind it."""
     try:
-        return pod["spec"].get("schedulerName") in names or _asks_for_gpus(pod)
+        return pod["spec"].get("schedulerName") in names or is_managed(pod)
     except Exception:  # nobody can have decided about a pod that cannot be read
         log.exception("object not understood", extra={"object": pod["metadata"]["name"]})
         return False
-
-
-def _asks_for_gpus(pod: Obj) -> bool:
-    return any(
-        resource in ((container.get("resources") or {}).get("limits") or {})
-        for part in ("containers", "initContainers")
-        for container in pod["spec"].get(part) or ()
-        for resource in MANAGED
-    )
 
 
 async def _mark(kube: Kube, pod: Obj, token: str, all_arrived: Callable[[], bool]) -> bool:
@@ -115,7 +106,7 @@ async def _mark(kube: Kube, pod: Obj, token: str, all_arrived: Callable[[], bool
                 return True
             # The server answers, only this pod cannot be written to. A pod without cards waits for
             # nothing: the kubelet itself refuses what is too much for its node.
-            if (refused and not _asks_for_gpus(pod)) or all_arrived():
+            if (refused and not is_managed(pod)) or all_arrived():
                 return False
         except NotFound:
             return True
