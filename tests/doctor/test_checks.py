@@ -134,6 +134,9 @@ BROKEN = {
     "nobody looks at them: a/p": replace(
         GOOD, lease={}, pods=(pod(phase="Pending", schedulerName="gpupool-scheduler"),)
     ),
+    "1 pods of gpupool-extender wait, and nobody looks at them: a/p": replace(
+        GOOD, pods=(pod(phase="Pending", schedulerName="gpupool-extender"),)
+    ),
     "its kubelet offers none": replace(GOOD, nodes=(node({"nvidia.com/gpu": "0"}),)),
     "offers nvidia.com/gpu twice": replace(GOOD, nodes=(node({"nvidia.com/gpu": "2"}),)),
     "and no inventory": replace(GOOD, nodes=(node({}, inventory=""),)),

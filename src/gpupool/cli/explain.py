@@ -1,5 +1,6 @@
 """`gpupool explain`: says where a pod is, where it would go, or why it waits."""
 
+import datetime
 import re
 import sys
 from pathlib import Path
@@ -136,7 +137,8 @@ async def _existing(kube: "Kube", state: "ClusterState", namespace: str, name: s
     if phase in ("Succeeded", "Failed"):
         return Answer("Pod", namespace, name, ENDED, message=phase)
     request = request_with_volumes(found, state.storage)
-    hints = (*words_of_room(found), *_hints(state, found))
+    now = datetime.datetime.now(datetime.UTC)
+    hints = (*words_of_profile(found, now), *words_of_room(found), *_hints(state, found))
     return _outlook(state, ("Pod", namespace, name), request, hints)
 
 
@@ -151,6 +153,18 @@ def words_of_room(pod: "Obj") -> tuple[str, ...]:
         if condition.get("type") == "PodScheduled" and RESERVED in words:
             return (words[words.index(RESERVED) :],)
     return ()
+
+
+def words_of_profile(pod: "Obj", now: "datetime.datetime") -> tuple[str, ...]:
+    """That kube-scheduler does not look at a pod that is for our profile."""
+    from gpupool.contract.names import EXTENDER_PROFILE
+    from gpupool.contract.overlooked import MENDS, is_overlooked
+
+    # Our own scheduler says nothing of pods that are like one of which it has.
+    is_ours = pod["spec"].get("schedulerName") == EXTENDER_PROFILE
+    if not is_ours or not is_overlooked(pod, now):
+        return ()
+    return (f"kube-scheduler has not looked at this pod. {MENDS[EXTENDER_PROFILE]}",)
 
 
 async def _planned(kube: "Kube", state: "ClusterState", template: "PodTemplate") -> "Answer":

@@ -15,6 +15,7 @@ from gpupool.contract.names import (
     SCHEDULER_LEASE,
     SCHEDULER_NAME,
 )
+from gpupool.contract.overlooked import MENDS, is_overlooked
 from gpupool.doctor.alike import Saying, grouped, some_of
 from gpupool.doctor.bypass_checks import cards_by_environment, devices_by_annotation
 from gpupool.doctor.evidence import Evidence, Finding, Level
@@ -26,7 +27,6 @@ from kubeclient.times import moment_of
 OLDEST = (1, 31)
 _CLOCK_S = 5.0
 _SOON = datetime.timedelta(days=14)
-_PATIENCE_S = 60.0  # a pod that has no condition after this time is seen by no scheduler
 _ENDED = ("Succeeded", "Failed")
 _OTHER_PLUGIN = "nvidia-device-plugin"
 _EXTENDER, _PROGRAM = "gpupool-extender", "app.kubernetes.io/name"
@@ -154,14 +154,16 @@ def scheduler(evidence: Evidence) -> Iterator[Finding]:
     if leads:
         holder = evidence.lease["spec"]["holderIdentity"]
         yield Finding(Level.OK, "scheduler", f"{holder} decides about the GPUs.")
-    waiting = [pod for pod in evidence.pods if _is_overlooked(pod, server_now)]
-    if waiting:
-        some = some_of([_name(pod) for pod in waiting])
-        what = f"{len(waiting)} pods of {SCHEDULER_NAME} wait, and nobody looks at them: {some}."
-        yield wrong("scheduler", what, f"See that the pods of {SCHEDULER_NAME} run.")
-    elif not leads:
+    waiting = [pod for pod in evidence.pods if is_overlooked(pod, server_now)]
+    for name, mend in MENDS.items():
+        theirs = [_name(pod) for pod in waiting if pod["spec"]["schedulerName"] == name]
+        if theirs:
+            some = some_of(theirs)
+            what = f"{len(theirs)} pods of {name} wait, and nobody looks at them: {some}."
+            yield wrong("scheduler", what, mend)
+    if not waiting and not leads:
         what = f"No scheduler and no extender of gpupool holds the Lease {SCHEDULER_LEASE}."
-        yield note("scheduler", what, f"See that the pods of {SCHEDULER_NAME} run.")
+        yield note("scheduler", what, MENDS[SCHEDULER_NAME])
 
 
 def extender_callers(evidence: Evidence) -> Iterator[Finding]:
@@ -191,16 +193,6 @@ def _is_fresh(lease: Obj, now: datetime.datetime) -> bool:
         return False
     age_s = (now - moment_of(spec["renewTime"])).total_seconds()
     return age_s < 2 * int(spec["leaseDurationSeconds"])
-
-
-def _is_overlooked(pod: Obj, now: datetime.datetime) -> bool:
-    age_s = (now - moment_of(pod["metadata"]["creationTimestamp"])).total_seconds()
-    return (
-        pod["spec"].get("schedulerName") == SCHEDULER_NAME
-        and not pod["spec"].get("nodeName")
-        and not (pod["status"].get("conditions") or pod["spec"].get("schedulingGates"))
-        and age_s > _PATIENCE_S
-    )
 
 
 def clock(evidence: Evidence) -> Iterator[Finding]:

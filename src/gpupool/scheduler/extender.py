@@ -35,6 +35,7 @@ from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.ledger import Assignment, Knowledge
 from gpupool.scheduler.refused_pods import RefusedPods
 from gpupool.scheduler.reservations import Reservations
+from gpupool.scheduler.unasked_pods import UnaskedPods
 from kubeclient.client import Kube
 from kubeclient.errors import Conflict, KubeError, NotFound, NotSent, is_certain
 from kubeclient.objects import Obj
@@ -71,6 +72,7 @@ class Extender:
         self.state = state
         self.reservations = Reservations(state.cluster)
         self.refused = RefusedPods(state, self.reservations, clock, sampled)
+        self.unasked = UnaskedPods(clock)
         self._offered: dict[str, _Offered] = {}  # by uid, since their filter call
         self._asked: set[str] = set()  # uids of pods whose Binding may have no answer
 
@@ -79,6 +81,7 @@ class Extender:
     def filter(self, args: ExtenderArgs) -> Obj:
         pod = self._offer(args.pod).request
         self.refused.offered(pod.uid, args.names, _nominated(args.pod))
+        self.unasked.asked(args.pod)
         is_judged_later = _is_judged_later(args.pod)
         if self._most_nodes == 1 and not is_judged_later:
             best = self._best(pod, args.names)
@@ -306,6 +309,7 @@ class Extender:
     # -- pods that are bound or gone --------------------------------------------------------
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
+        self.unasked.pod_changed(old, new)
         if old is not None and (new is None or old["metadata"]["uid"] != new["metadata"]["uid"]):
             self._forget(old["metadata"]["uid"])
         if new is not None and new["spec"].get("nodeName"):

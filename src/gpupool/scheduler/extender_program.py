@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpupool.callers import ServerTls
-from gpupool.contract.names import ANNOTATION_FREED
+from gpupool.contract.names import ANNOTATION_FREED, EXTENDER_PROFILE
 from gpupool.health import Address, serving
 from gpupool.scheduler.elected import Elected
 from gpupool.scheduler.extender import Extender
@@ -23,6 +23,7 @@ from gpupool.scheduler.preemption import withdraw_nomination, write_nomination
 from gpupool.scheduler.refused_pods import Lead
 from gpupool.scheduler.reservations import LONGEST_S
 from gpupool.scheduler.run import Scheduler
+from gpupool.scheduler.unasked_pods import NOT_ASKED, NOT_ASKED_MESSAGE
 from kubeclient.client import Kube
 from kubeclient.errors import Conflict, KubeError, NotFound
 from kubeclient.lease import Candidacy, seconds_since_boot
@@ -31,7 +32,7 @@ from kubeclient.resources import NODES
 log = logging.getLogger(__name__)
 
 _PAUSE_S = 0.1  # before pods that were refused are looked at again
-_LOOK_S = 10.0  # between two checks of the Bindings without an answer
+_LOOK_S = 10.0  # between two checks of Bindings without an answer, and of pods without a question
 # Without a client certificate. Metrics need a token.
 _FOR_ANYBODY = frozenset({"/healthz", "/livez", "/readyz", "/metrics", "/version"})
 
@@ -87,6 +88,7 @@ class _Service:
                 beside = (
                     tasks.create_task(self._lead_refused(extender, changed)),
                     tasks.create_task(_settle_lost(extender)),
+                    tasks.create_task(_tell_unasked(extender, scheduler)),
                 )
                 try:
                     await scheduler.run(extender.pod_changed)
@@ -141,6 +143,18 @@ async def _settle_lost(extender: Extender) -> None:
     while True:
         await asyncio.sleep(_LOOK_S)
         await extender.settle_lost()
+
+
+async def _tell_unasked(extender: Extender, scheduler: Scheduler) -> None:
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        pods = extender.unasked.take()
+        for pod in pods:
+            scheduler.warn(pod, NOT_ASKED, NOT_ASKED_MESSAGE)
+        if pods:
+            first = pods[0]["metadata"]["name"]
+            extra = {"pods": len(pods), "first": first, "profile": EXTENDER_PROFILE}
+            log.warning("kube-scheduler does not ask about pods", extra=extra)
 
 
 async def run_extender(
