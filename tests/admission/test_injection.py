@@ -3,8 +3,20 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.admission.review import Rules, review_pod
+from gpupool.contract.names import EXTENDER_PROFILE
 from kubeclient.objects import Obj
-from tests.admission.pods import admitted, answered, container, environment, pod, refusal
+from tests.admission.pods import (
+    BOTH_POOLS,
+    admitted,
+    answered,
+    applied,
+    container,
+    environment,
+    pod,
+    refusal,
+    review,
+)
 
 
 def test_a_whole_card_reaches_its_container_by_an_annotation() -> None:
@@ -57,6 +69,14 @@ def test_init_containers_get_the_variables_too() -> None:
 def test_a_share_over_many_cards_states_its_size_on_each_card() -> None:
     made = admitted(pod(container(gpu_mem=8), labels={"aliyun.com/gpu-count": "4"}))
     assert environment(made)["ALIYUN_COM_GPU_MEM_CONTAINER"] == "2"
+
+
+def test_beside_kube_scheduler_a_pod_gets_its_profile_for_gpus() -> None:
+    rules = Rules(frozenset(), EXTENDER_PROFILE)
+    for name, wanted in (("default-scheduler", EXTENDER_PROFILE), ("other", "other")):
+        asked = pod(container(gpu=1), schedulerName=name)
+        answer = review_pod(review(asked), rules, BOTH_POOLS)["response"]
+        assert applied(asked, answer)["spec"]["schedulerName"] == wanted
 
 
 def test_another_scheduler_that_was_named_is_kept() -> None:

@@ -35,6 +35,11 @@ seccompProfile: {type: RuntimeDefault}
 system:serviceaccount:{{ .Release.Namespace }}:{{ if eq .Values.mode "extender" }}gpupool-extender{{ else }}gpupool-scheduler{{ end }}
 {{- end }}
 
+{{/* What admission writes into spec.schedulerName of GPU pods. Values of an older chart (--reuse-values) do not have the name. */}}
+{{- define "gpupool.schedulerName" -}}
+{{ if eq .Values.mode "extender" }}{{ .Values.extender.schedulerName | default "default-scheduler" }}{{ else }}gpupool-scheduler{{ end }}
+{{- end }}
+
 {{/* Annotations of objects that Helm creates after `helm uninstall`, and deletes when the job is done. */}}
 {{- define "gpupool.cleanupHook" -}}
 helm.sh/hook: post-delete
