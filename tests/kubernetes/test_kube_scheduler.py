@@ -7,6 +7,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -19,8 +20,10 @@ import yaml
 
 from gpupool.callers import ServerTls, TlsFiles
 from gpupool.contract.extender_messages import ExtenderArgs
+from gpupool.contract.names import EXTENDER_PROFILE
 from gpupool.core.gpu import CardHealth
 from gpupool.health import Address
+from gpupool.scheduler import extender_program, unasked_pods
 from gpupool.scheduler.elected import LEASE
 from gpupool.scheduler.extender import Extender
 from gpupool.scheduler.extender_program import ExtenderSettings, run_extender
@@ -31,7 +34,7 @@ from kubeclient.errors import AlreadyExists
 from kubeclient.https import connected
 from kubeclient.lease import Candidacy
 from kubeclient.objects import Obj
-from kubeclient.resources import EVENTS, PODS, SERVICE_ACCOUNTS
+from kubeclient.resources import EVENTS, PODS, PRIORITY_CLASSES, SERVICE_ACCOUNTS
 from testbed import build
 from testbed.controlplane import ControlPlane
 from testbed.processes import Child, free_port
@@ -75,8 +78,11 @@ async def extended_kube_scheduler(
     folder: Path,
     tls: ServerTls | None = None,
     shown: ExtenderTls = NO_TLS,
+    *,
+    is_old: bool = False,
 ) -> AsyncIterator[Child]:
-    """A real kube-scheduler that asks an extender in this process."""
+    """A real kube-scheduler that asks an extender in this process. `is_old`: its configuration has
+    no profile for GPUs yet."""
     port = free_port()
     listening = asyncio.Event()
     candidacy = Candidacy(LEASE, "extender")
@@ -85,9 +91,11 @@ async def extended_kube_scheduler(
     await listening.wait()
     url = f"http{'s' if tls else ''}://127.0.0.1:{port}"
     config = kube_scheduler_config(url, shown, kubeconfig=str(plane.kubeconfig))
+    if is_old:
+        del config["profiles"]
     file = folder / "config.yaml"
     file.write_text(json.dumps({**config, "leaderElection": {"leaderElect": False}}))
-    command = [str(build.ensure("kube-scheduler")), f"--config={file}", "--secure-port=0"]
+    command = [str(build.ensure("kube-scheduler")), f"--config={file}", "--secure-port=0", "-v=2"]
     child = await asyncio.to_thread(Child, "kube-scheduler", command, folder / "kube-scheduler.log")
     try:
         yield child
@@ -97,8 +105,8 @@ async def extended_kube_scheduler(
         await asyncio.gather(task, return_exceptions=True)
 
 
-def waiting(name: str, units: int) -> Obj:
-    return gpu_pod(name, units=units, schedulerName="default-scheduler")
+def waiting(name: str, units: int, scheduler: str = EXTENDER_PROFILE) -> Obj:
+    return gpu_pod(name, units=units, schedulerName=scheduler)
 
 
 async def messages(kube: Kube, name: str) -> list[str]:
@@ -214,8 +222,9 @@ async def test_a_pod_that_waits_is_bound_soon_after_a_release(
         assert_no_card_over(pods)
 
 
+@pytest.mark.parametrize("scheduler", [EXTENDER_PROFILE, "default-scheduler"])
 async def test_a_pod_that_fits_only_outside_the_sample_is_led_there(
-    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheduler: str
 ) -> None:
     """The cards of all nodes but one are ill, which kube-scheduler does not know."""
     filtered = Extender.filter
@@ -231,6 +240,75 @@ async def test_a_pod_that_fits_only_outside_the_sample_is_led_there(
         for number in range(230):
             await add_node(kube, f"n{number}", 1, health=CardHealth.UNHEALTHY)
         async with extended_kube_scheduler(plane, kube, tmp_path):
-            await add_pods(kube, waiting("p", HALF))
+            await add_pods(kube, waiting("p", HALF, scheduler))
             [pod] = await bound(kube, 1, within_s=60)
         assert pod["spec"]["nodeName"] == "good"
+
+
+async def test_pods_of_the_profile_alone_are_asked_about_with_a_sample_of_100_nodes(
+    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 300 nodes kube-scheduler looks at 48 %, if nobody tells it otherwise."""
+    offered: dict[str, int] = {}
+    filtered = Extender.filter
+
+    def counted(extender: Extender, args: ExtenderArgs) -> Obj:
+        offered[args.pod["metadata"]["name"]] = len(args.names)
+        return filtered(extender, args)
+
+    monkeypatch.setattr(Extender, "filter", counted)
+    async with client(plane) as kube:
+        for number in range(300):
+            await add_node(kube, f"n{number}", 1)
+        async with extended_kube_scheduler(plane, kube, tmp_path) as child:
+            await add_pods(
+                kube,
+                waiting("in-the-profile", HALF),
+                waiting("by-default", HALF, "default-scheduler"),
+                waiting("without-gpus", 0, "default-scheduler"),
+            )
+            pods = await bound(kube, 3, within_s=60)
+            log = child.log.read_text()
+    assert offered == {"in-the-profile": 100, "by-default": 144}
+    assert re.search(r'pod="default/without-gpus" .* feasibleNodes=144\b', log)
+    assert sum(units_by_card(pods).values()) == 2 * HALF
+
+
+async def test_a_pod_of_the_profile_evicts_those_of_one_card(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    """By the totals of a node any two of its pods would do."""
+    low = [waiting(f"low{i}", HALF) for i in range(12)]
+    for each in low:  # there is no kubelet that would end them
+        each["spec"]["terminationGracePeriodSeconds"] = 0
+    high = waiting("high", CARD_UNITS)
+    high["spec"]["priorityClassName"] = "urgent"
+    async with client(plane) as kube:
+        await kube.create(PRIORITY_CLASSES, {"metadata": {"name": "urgent"}, "value": 1000})
+        for node in range(3):
+            await add_node(kube, f"n{node}", 2)
+        async with extended_kube_scheduler(plane, kube, tmp_path):
+            await add_pods(kube, *low)
+            await bound(kube, len(low), within_s=60)
+            await add_pods(kube, high)
+            async with asyncio.timeout(60):
+                while not (await kube.get(PODS, "high", "default"))["spec"].get("nodeName"):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+        pods = (await kube.list(PODS)).items
+        assert len(pods) == len(low) - 2 + 1
+        assert_no_card_over(pods)
+
+
+async def test_a_pod_for_a_profile_that_kube_scheduler_does_not_have_says_so(
+    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extender_program, "_LOOK_S", 0.1)
+    monkeypatch.setattr(unasked_pods, "PATIENCE_S", 3.0)
+    async with client(plane) as kube:
+        await add_node(kube, "n", 1)
+        async with extended_kube_scheduler(plane, kube, tmp_path, is_old=True):
+            await add_pods(kube, waiting("known", 1, "default-scheduler"), waiting("p", 1))
+            await told(kube, "p", f"has the profile {EXTENDER_PROFILE}: `gpupool scheduler config`")
+            [pod] = await bound(kube, 1)
+        assert pod["metadata"]["name"] == "known"
+        assert len(await messages(kube, "p")) == 1
