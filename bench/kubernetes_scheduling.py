@@ -216,7 +216,7 @@ def _ratio(ours: Sequence[Figure], theirs: Sequence[Figure]) -> float:
 
 def lines(size: dict[str, Any]) -> list[str]:
     head = f"{size['nodes']:,} nodes, {size['where']}"
-    columns = ("bound", "to kube-s.", "to bare loop", "CPU of scheduler", "of server")
+    columns = ("bound", "to kube-s.", "to bare loop", "CPU of scheduler", "extender", "of server")
     text = [f"{head:<34}" + "".join(f"{column:>18}" for column in columns)]
     for title, figure in size["medians"].items():
         cells = (
@@ -224,6 +224,7 @@ def lines(size: dict[str, Any]) -> list[str]:
             f"{size['to_kube_scheduler'].get(title, nan):.2f} x",
             f"{size['to_bare_loop'].get(title, nan):.0%}",
             f"{figure['scheduler_ms']:.2f} ms",
+            f"{figure['first_ms']:.2f} ms" if title in (EXTENDER, UNSAMPLED) else "",
             f"{figure['server_ms']:.2f} ms",
         )
         text.append(f"{title:<34}" + "".join(f"{cell:>18}" for cell in cells))
