@@ -66,7 +66,8 @@ def test_a_share_larger_than_any_card_is_refused() -> None:
 
 def test_a_refusal_quotes_the_amount_as_it_was_written() -> None:
     assert refusal(pod(container(gpu_mem="3Gi"))).endswith(
-        "a number of GiB, at most 15 as the largest shared card has, found 3Gi"
+        "a number of GiB, at most 15 as the largest shared card has, found 3Gi; write the "
+        "number without a unit"
     )
     said = refusal(pod(container(gpu_mem=40), labels={"aliyun.com/gpu-count": "2"}))
     assert said.endswith("at most 2 times 15 as the largest shared card has, found 40")

@@ -115,6 +115,30 @@ def test_a_workload_is_told_what_its_pods_will_be_refused_for() -> None:
     assert said.startswith("its pods will be refused: spec.containers[0].resources.limits[nvidia")
 
 
+@pytest.mark.parametrize(
+    ("limits", "labels", "wrong"),
+    [
+        ({"aliyun.com/gpu-mem": "3Gi"}, {}, "found 3Gi; write the number without a unit"),
+        ({"aliyun.com/gpu-mem": "99"}, {}, "at most 15 as the largest shared card has, found 99"),
+        ({"aliyun.com/gpu-mem": "3"}, {COUNT: "2"}, "wanted a multiple of the 2 cards"),
+        ({"nvidia.com/gpu": "1", "aliyun.com/gpu-mem": "3"}, {}, "found both"),
+        ({"alpha.kubernetes.io/nvidia-gpu": "-1"}, {}, "wanted 0 or more, found -1"),
+    ],
+)
+def test_a_workload_in_our_words_is_told_what_its_pods_will_be_refused_for(
+    limits: Obj, labels: Obj, wrong: str
+) -> None:
+    (said,) = warned(deployment(pod(limits, labels)))
+    assert said.startswith("its pods will be refused: spec.containers[0].resources.limits")
+    assert wrong in said
+
+
+def test_a_workload_whose_pods_are_admitted_is_told_nothing() -> None:
+    assert warned(deployment(pod({"aliyun.com/gpu-mem": "3"}))) == []
+    assert warned(deployment(pod({"nvidia.com/gpu": "1"}))) == []
+    assert warned(deployment(pod({"cpu": "1"}))) == []
+
+
 def test_a_pod_is_told_unless_a_workload_owns_it() -> None:
     made = pod({"nvidia.com/gpumem": "3000"})
     made["metadata"]["name"] = "p"

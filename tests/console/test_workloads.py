@@ -106,6 +106,20 @@ def test_the_pods_of_a_deployment_are_on_its_page_and_those_of_its_neighbour_are
     assert office.sees("deployments/default/neither")[0] == 404
 
 
+def test_a_deployment_whose_pods_are_refused_says_why(office: Office) -> None:
+    """The event is of its ReplicaSet, which has no page."""
+    limits = {"aliyun.com/gpu-mem": "3", "nvidia.com/gpu": "1"}
+    container = {"name": "c", "image": "pause", "resources": {"limits": limits}}
+    made = workload("Deployment", "refused", 1, template=template(container))
+    office.makes(f"{APPS}/deployments", made)
+    words = "or a share of one (aliyun.com/gpu-mem), found both"
+    page = "deployments/default/refused"
+    eventually(lambda: "Pods cannot be made: admission" in office.sees(page)[1], within_s=120)
+    assert words in office.sees(page)[1]
+    assert words in office.sees("deployments")[1]
+    office.sends(f"{page}/delete", **{"typed-name": "refused"})
+
+
 def test_what_is_not_there_yet_is_no_mistake() -> None:
     """Objects as they are just after they were made, without a status."""
     metadata = {"name": "x", "namespace": "y"}

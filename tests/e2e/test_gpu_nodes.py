@@ -35,7 +35,7 @@ def kubectl(kubectl_program: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         yield made
 
 
-def asking(name: str, resource: str, count: int, image: str, **more: Any) -> Obj:
+def asking(name: str, resource: str, count: int | str, image: str, **more: Any) -> Obj:
     return container(name, image, resources={"limits": {resource: count}}, **more)
 
 
@@ -243,3 +243,23 @@ def test_kubectl_warns_of_names_that_are_nearly_ours(kubectl: Kubectl) -> None:
     assert "did you mean nvidia.com/gpu?" in created.err
     assert created.err.count("Warning") == 1
     kubectl("delete", "deployment", "misspelt")
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "CronJob"])
+def test_kubectl_warns_of_a_workload_whose_pods_will_be_refused(
+    kubectl: Kubectl, kind: str
+) -> None:
+    spec = {"containers": [asking("c", "aliyun.com/gpu-mem", "3Gi", "pause")]}
+    made = labelled("Deployment", "refused", spec)
+    if kind == "CronJob":
+        job = {"spec": {"template": {"spec": {**spec, "restartPolicy": "Never"}}}}
+        made = {
+            "apiVersion": "batch/v1",
+            "kind": kind,
+            "metadata": {"name": "refused"},
+            "spec": {"schedule": "0 0 1 1 *", "jobTemplate": job},
+        }
+    created = kubectl.run("apply", "-f", "-", stdin=json.dumps(made))
+    assert created.code == 0
+    assert "Warning: its pods will be refused: spec.containers[0]" in created.err
+    kubectl("delete", kind.lower(), "refused")

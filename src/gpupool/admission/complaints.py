@@ -112,10 +112,13 @@ def _too_large(pod: Obj, cards: ClusterCards) -> Iterator[str]:
         count = card_count(pod)
         if _units(container) > count * cards.largest_units:
             most = f"{count} times {cards.largest_units}" if count > 1 else cards.largest_units
+            written = str(container.amounts("limits")[RESOURCE_GPU_MEM])
+            # Each unit of a quantity makes another number of it: 3Gi are 3221225472.
+            advice = "" if written.isdecimal() else "; write the number without a unit"
             yield (
                 f"{container.field}.resources.limits[{RESOURCE_GPU_MEM}]: wanted a number of "
                 f"{cards.unit}, at most {most} as the largest shared card has, "
-                f"found {container.amounts('limits')[RESOURCE_GPU_MEM]}"
+                f"found {written}{advice}"
             )
 
 

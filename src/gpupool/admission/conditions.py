@@ -49,7 +49,8 @@ def sees_unrequested_cards() -> str:
 
 
 def nearly_ours(systems: Set[System]) -> str:
-    """For pods, and for objects with a template of pods."""
+    """For pods, and for objects with a template of pods: of those in our own words, too, for the
+    pods of a workload are refused where its owner does not look."""
     ours = ", ".join(map(repr, GPU_RESOURCES))
     return (
         "[has(object.spec.jobTemplate) ? object.spec.jobTemplate.spec.template : "
@@ -57,7 +58,8 @@ def nearly_ours(systems: Set[System]) -> str:
         "(has(t.metadata) && has(t.metadata.labels) && "
         f"'{LABEL_GPU_COUNT}' in t.metadata.labels) || "
         "t.spec.containers.exists(c, (has(c.resources) && has(c.resources.limits) && "
-        f"c.resources.limits.exists(k, k.contains('gpu') && !(k in [{ours}]))) || "
+        "c.resources.limits.exists(k, k.contains('gpu') && "
+        f"(has(object.spec.template) || has(object.spec.jobTemplate) || !(k in [{ours}])))) || "
         f"(has(c.env) && c.env.exists(e, e.name == '{ENV_VISIBLE_DEVICES}')))"
         + "".join(f" || (has(t.metadata) && {each})" for each in _annotated("t", systems))
         + ")"

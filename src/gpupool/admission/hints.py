@@ -12,7 +12,8 @@ from collections.abc import Iterator, Set
 from gpupool.admission.asked import GPU_RESOURCES, containers, gpu_containers, is_shared
 from gpupool.admission.cards import ClusterCards
 from gpupool.admission.foreign.systems import System
-from gpupool.admission.foreign.translate import Translation, translate
+from gpupool.admission.foreign.translate import Translation
+from gpupool.admission.refusal import put_into_our_words
 from gpupool.contract.manifests import pod_templates
 from gpupool.contract.names import (
     ENV_VISIBLE_DEVICES,
@@ -45,14 +46,17 @@ def hints(obj: Obj, offered: Set[str]) -> list[str]:
     return list(dict.fromkeys(found))  # each one once
 
 
-def translations(obj: Obj, cards: ClusterCards, systems: Set[System]) -> list[str]:
-    """What becomes of words of other systems in the pods of a workload: said once, not of each pod.
-    Pods themselves were translated before."""
+def of_pods(obj: Obj, cards: ClusterCards, systems: Set[System]) -> list[str]:
+    """Why the pods of a workload will be refused, or what becomes of words of other systems in
+    them: said once, not of each pod. Pods themselves were looked at before."""
     found: list[str] = []
     for template in pod_templates([obj], ""):
-        done = translate(copy.deepcopy(template.pod), cards, systems)
-        found += [f"its pods will be refused: {words}" for words in done.wrong]
-        if done.notes and not done.wrong:
+        pod = copy.deepcopy(template.pod)
+        wrong, done = put_into_our_words(pod, cards, systems)
+        # As with pods themselves: those that ask for no GPU are left alone.
+        if wrong and (done.wrong or gpu_containers(pod)) and obj.get("kind") != "Pod":
+            found += [f"its pods will be refused: {words}" for words in wrong]
+        elif done.notes and not wrong:
             found.append(understood_words(done))
     return [words[:_LONGEST] for words in dict.fromkeys(found)]
 

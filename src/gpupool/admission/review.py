@@ -10,15 +10,14 @@ import orjson
 
 from gpupool.admission.asked import gpu_containers, is_shared
 from gpupool.admission.cards import ClusterCards
-from gpupool.admission.complaints import complaints
 from gpupool.admission.environment import hide_unrequested, unrequested_complaints
 from gpupool.admission.foreign.systems import System
-from gpupool.admission.foreign.translate import RESOURCES, Translation, translate
+from gpupool.admission.foreign.translate import RESOURCES
 from gpupool.admission.forgery import forged
-from gpupool.admission.hints import hints, translations, understood_words
+from gpupool.admission.hints import hints, of_pods, understood_words
 from gpupool.admission.injection import inject
-from gpupool.admission.legacy import modernise
 from gpupool.admission.mounts import mount_complaints
+from gpupool.admission.refusal import put_into_our_words
 from gpupool.admission.runtime_class import class_choice
 from gpupool.contract.gpu_asks import gpu_asks
 from gpupool.contract.names import (
@@ -53,11 +52,7 @@ def review_pod(
     request = _request(review)
     # A copy: the functions below change the pod, and the patch is its difference to the original.
     pod = copy.deepcopy(request["object"])
-    found = modernise(pod, cards.labels)
-    translation = Translation() if found else translate(pod, cards, systems)
-    found += translation.wrong
-    if not found:
-        found = complaints(pod, cards)
+    found, translation = put_into_our_words(pod, cards, systems)
     if found:
         return _refused(request, found)
     if not gpu_containers(pod):  # words that only looked like those of another system
@@ -114,13 +109,14 @@ def review_hints(
     systems: Set[System] = frozenset(),
     running: Set[System] = frozenset(),
 ) -> Obj:
-    """Allows everything, with warnings about names that are nearly ours or another system's.
+    """Allows everything, with warnings: what the pods of a workload will be refused for, and names
+    that are nearly ours or another system's.
     `running`: systems that run here, and understand their words themselves. Raises BadReview."""
     request = _request(review)
     obj = request["object"]
     theirs = {name for system in systems | running for name in RESOURCES.get(system, ())}
     warnings = [
-        *translations(obj, cards, systems),
+        *of_pods(obj, cards, systems),
         *hints(obj, cards.resources | theirs),
     ]
     return _allowed(request, warnings=warnings)

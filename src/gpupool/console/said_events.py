@@ -51,6 +51,10 @@ REFUSALS = (
     ),
     word(
         "{name}: wanted a number of {selector}, at most {command} as the largest shared card has, "
+        "found {text}; write the number without a unit"
+    ),
+    word(
+        "{name}: wanted a number of {selector}, at most {command} as the largest shared card has, "
         "found {text}"
     ),
     word("{name}: wanted a multiple of the {cards} cards of label {selector}, found {command}"),

@@ -70,21 +70,28 @@ def _running_state(visit: Visit, row: WorkloadRow) -> str:
         return t("It is being deleted.")
     if not row.wanted:
         return t("It wants no pods.")
-    return t("{ready} of {wanted} pods are ready.", ready=row.ready, wanted=row.wanted)
+    words = t("{ready} of {wanted} pods are ready.", ready=row.ready, wanted=row.wanted)
+    if not row.why:
+        return words
+    return f"{words} {t('Pods cannot be made: {why}', why=said(t, row.why))}"
 
 
 def _running_columns(visit: Visit) -> tuple[Column[WorkloadRow], ...]:
-    pods: Column[WorkloadRow] = Column(
-        "pods", visit.t("Pods"), _pods, lambda row: row.wanted - row.ready
+    def pods(row: WorkloadRow) -> State:
+        return State(_level(row), f"{row.ready}/{row.wanted}", said(visit.t, row.why))
+
+    return (
+        Column("pods", visit.t("Pods"), pods, lambda row: row.wanted - row.ready),
+        _image_column(visit),
     )
-    return (pods, _image_column(visit))
 
 
-def _pods(row: WorkloadRow) -> State:
+def _level(row: WorkloadRow) -> Level:
     if row.is_ending:
-        return State(Level.PLAIN, f"{row.ready}/{row.wanted}")
-    level = Level.GOOD if row.ready >= row.wanted else Level.WAITS
-    return State(level, f"{row.ready}/{row.wanted}")
+        return Level.PLAIN
+    if row.why:
+        return Level.BAD
+    return Level.GOOD if row.ready >= row.wanted else Level.WAITS
 
 
 # -- Jobs --------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ class WorkloadRow:
     is_ending: bool
     is_suspended: bool = False
     outcome: str = ""  # of a Job: Complete or Failed, once it is over
-    why: str = ""  # it failed
+    why: str = ""  # it failed; of a Deployment: its pods cannot be made
     active: int = 0  # of a Job: pods that run; of a CronJob: Jobs that run
     schedule: str = ""
     last: str = ""  # of a CronJob: when it last ran
@@ -29,7 +29,8 @@ def workload_row(workload: Obj) -> WorkloadRow:
     spec, status = _map(workload, "spec"), _map(workload, "status")
     wanted = spec.get("replicas")
     ready = int(status.get("readyReplicas") or 0)
-    return _row(workload, spec, 1 if wanted is None else int(wanted), ready)
+    row = _row(workload, spec, 1 if wanted is None else int(wanted), ready)
+    return replace(row, why=_refusal(status))
 
 
 def daemon_set_row(workload: Obj) -> WorkloadRow:
@@ -92,6 +93,15 @@ def _row(workload: Obj, spec: Obj, wanted: int, ready: int) -> WorkloadRow:
         created=metadata.get("creationTimestamp") or "",
         is_ending="deletionTimestamp" in metadata,
     )
+
+
+def _refusal(status: Obj) -> str:
+    """Why pods of a Deployment cannot be made: it is said of the ReplicaSet, on whose events nobody
+    looks, and here."""
+    for each in status.get("conditions") or ():
+        if each.get("type") == "ReplicaFailure" and each.get("status") == "True":
+            return str(each.get("message") or "")
+    return ""
 
 
 def _is_outcome(condition: Obj) -> bool:

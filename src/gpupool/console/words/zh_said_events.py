@@ -96,6 +96,10 @@ _REFUSALS = {
         "{name}：只能请求整卡（nvidia.com/gpu）或显存份额（aliyun.com/gpu-mem），不能同时请求"
     ),
     "{name}: wanted a number of {selector}, at most {command} as the largest shared card has, "
+    "found {text}; write the number without a unit": (
+        "{name}：最大的共享卡有 {command} {selector}，请求了 {text}；请只写数字，不带单位"
+    ),
+    "{name}: wanted a number of {selector}, at most {command} as the largest shared card has, "
     "found {text}": "{name}：最大的共享卡有 {command} {selector}，请求了 {text}",
     "{name}: wanted a multiple of the {cards} cards of label {selector}, found {command}": (
         "{name}：应为标签 {selector} 所示 {cards} 张卡的倍数，实际为 {command}"

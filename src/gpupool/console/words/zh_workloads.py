@@ -33,6 +33,7 @@ WORDS = {
     "It is being deleted.": "正在删除。",
     "It wants no pods.": "期望的容器组数量为 0。",
     "{ready} of {wanted} pods are ready.": "{wanted} 个容器组中有 {ready} 个就绪。",
+    "Pods cannot be made: {why}": "无法创建容器组：{why}",
     "{done} of {all} are complete, {failed} failed.": (
         "{all} 个中有 {done} 个完成，{failed} 个失败。"
     ),
