@@ -112,3 +112,15 @@ def test_ctrl_c_while_modules_are_loaded_is_no_traceback(tmp_path: Path) -> None
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (exit_codes.INTERRUPTED, "\nInterrupted.\n")
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("closed", [">&-", "<&-", ">&- <&-", "2>&-"])
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [("clusters", exit_codes.DONE), ("quota", exit_codes.DONE), ("no", exit_codes.USAGE)],
+)
+def test_closed_streams_are_no_error(line: str, closed: str, code: int) -> None:
+    command = f"{sys.executable} -m gpupool {line} {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
