@@ -120,13 +120,12 @@ def _watch(pod: str, namespace: str, policy: str, output: Output, where: dict[st
 
 
 async def _existing(kube: "Kube", state: "ClusterState", namespace: str, name: str) -> "Answer":
-    from gpupool.cli import namespaced
+    from gpupool.cli import named_pods
     from gpupool.cli.explain_view import ENDED, PLACED, Answer
     from gpupool.core.gpu import Inventory
     from gpupool.scheduler.pending import request_with_volumes
-    from kubeclient.resources import PODS
 
-    found = await namespaced.get(kube, PODS, name, namespace)
+    found = await named_pods.get(kube, name, namespace)
     place = state.ledger.assignment(found["metadata"]["uid"])
     if place is not None:
         node = state.cluster.state(place.node)

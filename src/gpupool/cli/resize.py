@@ -84,12 +84,12 @@ async def _resize(
     wait_s: float,
     tell: "Callable[[str], None]",
 ) -> str:
-    from gpupool.cli import namespaced
+    from gpupool.cli import named_pods
     from gpupool.orders.shares import resize
     from kubeclient.errors import NotFound
 
     try:
         return await resize(kube, pod, container, units, wait_s, tell)
     except NotFound:
-        await namespaced.check(kube, pod[0])
+        await named_pods.advise(kube, pod[1], pod[0])
         raise
