@@ -58,7 +58,7 @@ _PATTERNS = _patterns()
 _SEARCHES = ("search", "sub", "subn", "split", "findall", "finditer")
 # Made of what is known only when they are called.
 _MADE_LATER = {
-    "gpupool.cli.explain": "of a name that has been checked, with a bounded part",
+    "gpupool.cli.manifests": "of a name that has been checked, with a bounded part",
     "gpupool.console.said": "of our own texts: its table, below",
     "gpupool.local.home": "CLUSTER_NAME of a module that is loaded late, which is bounded",
     "localkube.apiserver.schema.formats": "of its table, below",

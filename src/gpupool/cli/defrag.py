@@ -8,7 +8,7 @@ import click
 
 from gpupool.cli.exit_codes import DONE, ERROR
 from gpupool.cli.known_names import policies
-from gpupool.cli.manifests import completed, read_pod_templates
+from gpupool.cli.manifests import all_completed, read_pod_templates
 from gpupool.cli.numbers import Whole
 from gpupool.cli.options import POLICY_HELP, access_options, chosen_namespace, namespace_option
 from gpupool.cli.output.options import Output, output_options
@@ -95,7 +95,7 @@ def command(output: Output, **given: Any) -> None:
     async def ask(kube: "Kube") -> "Proposal":
         from gpupool.scheduler.follow import read_objects
 
-        pods = [await completed(kube, template) for template in templates]
+        pods = await all_completed(kube, templates)
         return _proposal(await read_objects(kube), templates, pods, asked)
 
     proposal = ask_cluster(ask, doing="Reading the cluster", **given)

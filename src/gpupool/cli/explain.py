@@ -1,7 +1,6 @@
 """`gpupool explain`: says where a pod is, where it would go, or why it waits."""
 
 import datetime
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ import click
 
 from gpupool.cli.exit_codes import DONE, ERROR
 from gpupool.cli.known_names import pods, policies
-from gpupool.cli.manifests import completed, read_pod_templates
+from gpupool.cli.manifests import completed, read_pod_templates, refusal_words
 from gpupool.cli.options import (
     POD_WORDS,
     POLICY_HELP,
@@ -176,10 +175,7 @@ async def _planned(kube: "Kube", state: "ClusterState", template: "PodTemplate")
     try:
         made = await completed(kube, template)
     except Refused as error:
-        # The dry run gave the pod a name of its own, which the user has never seen.
-        name = metadata["name"]
-        words = re.sub(rf'"{re.escape(name)}-[a-z0-9]{{5}}"', lambda _: f'"{name}"', str(error))
-        return Answer(*about, REFUSED, message=words)
+        return Answer(*about, REFUSED, message=refusal_words(template, error))
     request = request_with_volumes(made, state.storage)
     return _outlook(state, about, request, _hints(state, template.pod, made))
 

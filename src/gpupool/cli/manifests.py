@@ -1,6 +1,8 @@
 """Reads manifests for commands: from a file or standard input, as kubectl does."""
 
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,10 +11,12 @@ import click
 if TYPE_CHECKING:
     from gpupool.contract.manifests import PodTemplate
     from kubeclient.client import Kube
+    from kubeclient.errors import Refused
     from kubeclient.objects import Obj
 
 _WITH_PODS = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob")
 _MOST_BYTES = 8 << 20
+_BAD, _INVALID = 400, 422
 _MOST_VALUES = 1_000_000
 
 
@@ -87,3 +91,28 @@ async def completed(kube: "Kube", template: "PodTemplate") -> "Obj":
     del named["name"]
     pod = {**template.pod, "metadata": named}
     return await kube.create(PODS, pod, query={"dryRun": "All"})
+
+
+async def all_completed(kube: "Kube", templates: "Sequence[PodTemplate]") -> "list[Obj]":
+    """Raises ClickException that names the one that the API server would refuse."""
+    from kubeclient.errors import Refused
+
+    made = []
+    for template in templates:
+        try:
+            made.append(await completed(kube, template))
+        except Refused as error:
+            if error.code not in (_BAD, _INVALID):  # who may not is told so in other words
+                raise
+            metadata = template.pod["metadata"]
+            name = f"{metadata['namespace']}/{metadata['name']}"
+            whose = name if template.kind == "Pod" else f"A pod of {template.kind} {name}"
+            words = refusal_words(template, error).rstrip(".")
+            raise click.ClickException(f"{whose} would be refused: {words}.") from error
+    return made
+
+
+def refusal_words(template: "PodTemplate", error: "Refused") -> str:
+    """The dry run gave the pod a name of its own, which the user has never seen."""
+    name = template.pod["metadata"]["name"]
+    return re.sub(rf'"{re.escape(name)}-[a-z0-9]{{5}}"', lambda _: f'"{name}"', str(error))

@@ -9,7 +9,7 @@ import click
 
 from gpupool.cli.exit_codes import DONE, ERROR
 from gpupool.cli.known_names import files, nodes, policies
-from gpupool.cli.manifests import completed, read_pod_templates
+from gpupool.cli.manifests import all_completed, read_pod_templates
 from gpupool.cli.numbers import Whole
 from gpupool.cli.options import POLICY_HELP, access_options, chosen_namespace, namespace_option
 from gpupool.cli.output.options import Output, output_options
@@ -160,7 +160,7 @@ def _read(
         from gpupool.scheduler.follow import read_objects
 
         objects = await read_objects(kube)
-        return objects, [await completed(kube, template) for template in templates]
+        return objects, await all_completed(kube, templates)
 
     return ask_cluster(ask, doing="Reading the cluster", **where)
 
