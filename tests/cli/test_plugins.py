@@ -113,3 +113,11 @@ def test_kubectl_is_told_what_it_can_complete() -> None:
     assert completions("gpupool", ["gpu", "li"]) == [f"list\t{words}", ":4"]
     assert completions("gpupool", ["up", "--config", ""]) == [":0"]
     assert completions("inspect cgpu", ["--det"]) == ["--details\tAlso list the pods.", ":4"]
+
+
+def test_a_directory_that_cannot_be_made_is_named_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = run("install", "--dir", tmp_path / "file" / "bin")
+    assert result.exit_code == 1
+    assert f"{tmp_path}/file/bin: wanted a directory that you may make" in result.output
+    assert "Not a directory. Choose another with --dir." in result.output

@@ -199,6 +199,16 @@ def test_a_file_that_is_no_kubeconfig_is_left_alone(tmp_path: Path, text: str) -
     assert path.read_text() == text
 
 
+def test_a_mistake_of_yaml_is_told_in_one_line_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("clusters: [yaml\n")
+    with pytest.raises(KubeconfigError) as refused:
+        merge_into(tmp_path / "config", OURS)
+    assert str(refused.value) == (
+        f"{tmp_path}/config:2:1: not valid YAML: while parsing a flow sequence, did not find "
+        "expected ',' or ']'. Nothing was changed."
+    )
+
+
 def test_a_link_stays_a_link(path: Path) -> None:
     link = path.with_name("link")
     link.symlink_to(path)

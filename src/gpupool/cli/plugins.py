@@ -75,9 +75,15 @@ def install(directory: Path, force: bool) -> None:
             "Nothing is installed: these files are there, and not of gpupool's making.\n"
             f"{listed}\nOverwrite them with --force, or choose another directory with --dir."
         )
-    directory.mkdir(parents=True, exist_ok=True)
-    for path, text in files.items():
-        _write(path, text)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for path, text in files.items():
+            _write(path, text)
+    except OSError as error:
+        raise click.ClickException(
+            f"{directory}: wanted a directory that you may make and write to, found: "
+            f"{error.strerror}. Choose another with --dir."
+        ) from error
     click.echo(f"The plugins are in {directory}:")
     for plugin in (ALL, *INSPECT):
         click.echo(f"  kubectl {plugin}")

@@ -56,6 +56,8 @@ def command(file: Path, **where: str) -> None:
         with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
             made.write(text)
         partial.replace(file)
+    except OSError as error:  # nobody has named the partial file
+        raise OSError(error.errno, error.strerror, str(file)) from error
     finally:
         partial.unlink(missing_ok=True)
     counts = {resource.plural: len(found) for resource, found in objects.items()}

@@ -17,6 +17,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from gpupool.local.config.settings import NAMES
+from kubeclient.yaml_text import syntax_words
 from kubeclient.yaml_writing import dump_yaml
 from localkube.data_directory import write_private
 from localkube.kubeconfig import (
@@ -216,7 +217,9 @@ def _parse(path: Path, data: bytes) -> _Config:
     try:
         root = yaml.compose(data, yaml.CSafeLoader) or yaml.compose(_EMPTY, yaml.CSafeLoader)
     except yaml.YAMLError as error:
-        raise KubeconfigError(f"{path} is not YAML: {error}. Nothing was changed.") from error
+        words, place = syntax_words(error, data.decode("utf-8", "replace"))
+        where = f"{path}:{place.line}:{place.column}" if place else str(path)
+        raise KubeconfigError(f"{where}: {words}. Nothing was changed.") from error
     if not isinstance(root, MappingNode):
         raise KubeconfigError(f"{path} is not a kubeconfig. Nothing was changed.")
     return _Config(root)

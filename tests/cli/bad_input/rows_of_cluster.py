@@ -30,6 +30,7 @@ CLUSTER = (
     bad(1, "resize sts/web --gpu-mem 3", "sts/web names a StatefulSet, wanted a pod"),
     bad(1, "whatif -f both-pod.yaml", "default/a would be refused: admission webhook", "both."),
     bad(1, "defrag --for both-pod.yaml", "default/a would be refused", "found both."),
+    bad(1, "snapshot /no/such/place/x.json", "/no/such/place/x.json: wanted a path in a directory"),
     bad(1, "explain nope/a", 'There is no namespace "nope"', "kubectl get namespaces"),
     bad(2, "explain default/a -n b", "default/a is in namespace default, -n says b"),
     bad(1, "explain a/b/c", '"a/b/c"', "may not contain '/'"),
