@@ -18,6 +18,7 @@ from gpupool.core.pods import PodRequest
 from gpupool.engine.card_words import card_summary
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.explain import explain
+from gpupool.local.config.quotas import Exceeded
 from gpupool.scheduler.kept_words import words_of
 from gpupool.scheduler.next_step import next_step
 from tests.engine.building import POLICY, cluster_of
@@ -56,6 +57,27 @@ def test_a_quota_that_is_used_up_is_said_in_chinese() -> None:
     assert said(translator(ENGLISH), words) == words
     assert said(CHINESE_WORDS, words) == (
         "配额 load-balancers 为 60，已用 60，需要 61。提高配额：gpupool quota set x=61"
+    )
+
+
+def test_every_quota_that_is_used_up_is_said_in_chinese() -> None:
+    limits = (("nodes-per-cluster", 40), ("routes-per-cluster", 48), ("eips", 20))
+    words = "; ".join(str(Exceeded(name, limit, 8, 67)) for name, limit in limits)
+    assert said(translator(ENGLISH), words) == words
+    assert said(CHINESE_WORDS, words) == "；".join(
+        f"配额 {name} 为 {limit}，已用 8，需要 67。提高配额：gpupool quota set {name}=67"
+        for name, limit in limits
+    )
+
+
+def test_why_a_share_is_not_made_smaller_is_said_in_chinese() -> None:
+    words = (
+        "container main uses 3226 MiB of card 0, more than the 1075 MiB of its new share (if its "
+        "programs have ended by now, run nvidia-smi in it, and try again)"
+    )
+    assert said(CHINESE_WORDS, words) == (
+        "容器 main 在 GPU 卡 0 上使用了 3226 MiB，超过新份额的 1075 MiB"
+        "（如果其程序已经结束，请在容器中运行 nvidia-smi 后重试）"
     )
 
 

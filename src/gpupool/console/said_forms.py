@@ -30,6 +30,10 @@ _WHOLE_MESSAGES = (
     word("0/{count} nodes are available: {reasons}."),
     word("{count}/{all} nodes are available."),
     word("no nodes available to schedule pods"),
+    word(
+        "quota {name} is {all}: {count} used, {wanted_count} wanted. Raise it with: {command}; "
+        "{quotas}"
+    ),
     word("quota {name} is {all}: {count} used, {wanted_count} wanted. Raise it with: {command}"),
     word("not eligible due to preemptionPolicy=Never."),
     word("not eligible due to a terminating pod on the nominated node."),
@@ -183,6 +187,11 @@ _RESIZES = (
     ),
     word("container {name}: wanted a multiple of its {cards} cards, found {units}"),
     word("card {number} has {all} units in all, {units} are asked for"),
+    word(
+        "container {name} uses {mib} MiB of card {number}, more than the {most} MiB of its new "
+        "share (if its programs have ended by now, run nvidia-smi in it, and try again)"
+    ),
+    word("card {text} is not on node {name} any more"),
     word(
         "card {number} of node {name} has {all} units; others hold {others}, "
         "so this pod can have {most} of it, not {units}"

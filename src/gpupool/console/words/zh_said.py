@@ -227,6 +227,16 @@ _RESIZES = {
         "节点 {name} 的 GPU 卡 {number} 共有 {all} GiB，其他容器组占用 {others} GiB，"
         "此容器组最多可得 {most} GiB，而不是 {units} GiB"
     ),
+    "container {name} uses {mib} MiB of card {number}, more than the {most} MiB of its new "
+    "share (if its programs have ended by now, run nvidia-smi in it, and try again)": (
+        "容器 {name} 在 GPU 卡 {number} 上使用了 {mib} MiB，超过新份额的 {most} MiB"
+        "（如果其程序已经结束，请在容器中运行 nvidia-smi 后重试）"
+    ),
+    "card {text} is not on node {name} any more": "GPU 卡 {text} 已不在节点 {name} 上",
+    "quota {name} is {all}: {count} used, {wanted_count} wanted. Raise it with: {command}; "
+    "{quotas}": (
+        "配额 {name} 为 {all}，已用 {count}，需要 {wanted_count}。提高配额：{command}；{quotas}"
+    ),
     "quota {name} is {all}: {count} used, {wanted_count} wanted. Raise it with: {command}": (
         "配额 {name} 为 {all}，已用 {count}，需要 {wanted_count}。提高配额：{command}"
     ),
