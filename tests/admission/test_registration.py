@@ -170,7 +170,9 @@ async def test_what_is_no_review_is_refused_with_400(caplog: pytest.LogCaptureFi
                 assert answer.status == 400
         async with client.get("/healthz") as answer:
             assert await answer.text() == "ok"
-    assert caplog.messages == ["not a review"] * 2
+    # Without the access log, which is there if a test before has set the level of the root logger.
+    ours = [each.message for each in caplog.records if each.name.startswith("gpupool")]
+    assert ours == ["not a review"] * 2
 
 
 @pytest.mark.parametrize(
