@@ -1,7 +1,7 @@
 """Waits until a node's agent has noticed a fault, so that the next command shows it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,5 +39,19 @@ async def until_noticed(
     while clock() < deadline:
         now = inventory_of(await kube.get(NODES, node))
         if {card.uuid: card.health for card in now.cards} != known:
+            return
+        await asyncio.sleep(_LOOK_EVERY_S)
+
+
+async def until_read(kube: "Kube", node: str, uuids: Collection[str]) -> None:
+    """Until the agent has read these cards again: one that was lost told nothing of its use."""
+    from gpupool.readings import read_nodes
+
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + _PATIENCE_S
+    while clock() < deadline:
+        readings = (await read_nodes(kube, frozenset({node}))).cards()
+        read = {uuid for uuid, card in readings.items() if card.memory_used_mib is not None}
+        if read.issuperset(uuids):
             return
         await asyncio.sleep(_LOOK_EVERY_S)

@@ -250,13 +250,14 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
         wanted = parse_fault(fault)
         place = None if card == "all" else int(card) if card.isdecimal() else card
         inject(files, place, wanted)
-        cards = [card] if place is not None else [str(one.index) for one in read_cards(files)]
+        found = [one for one in read_cards(files) if place in (None, one.index, one.uuid)]
+        cards = [card] if place is not None else [str(one.index) for one in found]
     except (NotAFault, SimdriverError) as error:
         raise click.ClickException(str(error)) from error
     for one in cards if wanted.kind is FaultKind.RECOVER else ():
         _tell_of_reset(cluster, node, one)
     if before is not None:
-        _wait_for_agent(cluster, node, wanted, before)
+        _wait_for_agent(cluster, node, wanted, before, frozenset(one.uuid for one in found))
     happened = fault_words(wanted, load_policy())
     click.echo(f"{'All cards' if place is None else f'Card {card}'} of {node}: {happened}.")
     if wanted.kind is not FaultKind.RECOVER:
@@ -265,16 +266,23 @@ def fault(node: str, card: str, fault: str, name: str) -> None:
 
 
 def _wait_for_agent(
-    cluster: "ClusterDirectory", node: str, fault: "Fault", before: "Inventory"
+    cluster: "ClusterDirectory",
+    node: str,
+    fault: "Fault",
+    before: "Inventory",
+    repaired: "frozenset[str]",
 ) -> None:
-    from gpupool.cli.fault_notice import changes_health, until_noticed
+    from gpupool.cli.fault_notice import changes_health, until_noticed, until_read
+    from gpupool.hardware.simdriver_faults import FaultKind
+
+    async def wait(kube: "Kube") -> None:
+        await until_noticed(kube, node, before, _inventory)
+        if fault.kind is FaultKind.RECOVER:
+            await until_read(kube, node, repaired)
 
     if changes_health(fault, before):
         with contextlib.suppress(click.ClickException):
-            ask_cluster(
-                lambda kube: until_noticed(kube, node, before, _inventory),
-                kubeconfig=str(cluster.kubeconfig),
-            )
+            ask_cluster(wait, kubeconfig=str(cluster.kubeconfig))
 
 
 def _before(cluster: "ClusterDirectory", node: str) -> "Inventory | None":
