@@ -26,8 +26,8 @@ from gpupool.engine.kernel import (
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies import cutting, scarcity
 from gpupool.engine.policies.cutting import NEARLY, Cuts
+from gpupool.engine.policies.places import MOST_CARDS
 from gpupool.engine.policies.scarcity import (
-    MOST_CARDS,
     _prices_by,
     likely_of,
     prices_for,

@@ -15,7 +15,7 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, decide_on
 from gpupool.engine.last_places import LEFT_S, FreedNodes, is_last_place
 from gpupool.engine.packing import Packing
-from gpupool.engine.policies.scarcity import MOST_CARDS, losses_of
+from gpupool.engine.policies.places import MOST_CARDS, Places, places_of, unserved_of
 from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
 from tests.engine.building import ROOMY, cluster_of, whole
 
@@ -94,11 +94,11 @@ def test_a_share_may_use_the_rest_of_a_card_on_a_machine_that_is_a_place_otherwi
     assert not leaves(cluster, packing, replace(share, uid="other"))
 
 
-def test_a_pod_of_two_containers_with_a_card_each_is_not_small() -> None:
+def test_a_pod_of_two_containers_with_a_card_each_leaves_it_too() -> None:
     cluster, packing = overloaded()
     emptied(cluster)
     both = (GpuAsk("one", whole=1), GpuAsk("two", whole=1))
-    assert not leaves(cluster, packing, replace(whole("pod"), gpus=both))
+    assert leaves(cluster, packing, replace(whole("pod"), gpus=both))
 
 
 def test_a_pod_that_likes_the_empty_machine_takes_it() -> None:
@@ -131,7 +131,7 @@ def test_pods_leave_also_where_others_wait() -> None:
     assert len(waiting) > 100
     prices = packing.policy.prices
     assert prices is not None
-    assert prices.losses is not None
+    assert prices.places is not None
 
 
 def test_nobody_leaves_anything_while_the_cluster_fills() -> None:
@@ -174,15 +174,16 @@ def test_pods_that_come_and_go_beside_a_place_do_not_keep_it_for_ever() -> None:
 
 
 likely = st.lists(st.floats(0, 1), min_size=3, max_size=3)
+SIZES = (1, 4, 8)
 
 
-@given(likely)
-def test_larger_pods_never_win_by_a_card_that_is_taken(chances: list[float]) -> None:
-    found = losses_of(np.array([chances]), (1, 4, 8))
-    assert found.shape == (1, MOST_CARDS + 1)
-    assert (found >= -1).all()  # rounded
-    assert found[0, 0] == 0
-    assert abs(found[0, 1]) <= 1  # a card that was alone is worth no more
+@given(likely, likely)
+def test_nobody_wins_by_cards_that_are_taken(chances: list[float], unserved: list[float]) -> None:
+    found = places_of(np.array([chances]), SIZES, np.array(unserved))
+    for taken in range(1, MOST_CARDS + 1):
+        losses = [found.loss(0, untouched, taken) for untouched in range(taken, MOST_CARDS + 1)]
+        assert min(losses) >= -2  # rounded
+        assert abs(losses[0]) <= 1  # who takes all of it is worth as much
 
 
 @pytest.mark.parametrize(
@@ -191,4 +192,31 @@ def test_larger_pods_never_win_by_a_card_that_is_taken(chances: list[float]) -> 
 )
 def test_only_whole_places_count(untouched: int, lost: int) -> None:
     """Eight cards for a pod that wants eight count four times."""
-    assert losses_of(np.array([[1.0, 1.0]]), (1, 8))[0, untouched] == 1000 * lost
+    found = places_of(np.array([[1.0, 1.0]]), (1, 8), np.ones(2))
+    assert found.loss(0, untouched, 1) == 1000 * lost
+
+
+def places(unserved_of_four: float, unserved_of_eight: float) -> Places:
+    return places_of(np.ones((1, 3)), SIZES, np.array([1, unserved_of_four, unserved_of_eight]))
+
+
+def test_a_pod_of_four_cards_breaks_a_place_for_eight_where_it_gets_in_less_often() -> None:
+    assert places(0.5, 0.6).loss(0, 8, 4) > 0
+    assert places(0.6, 0.5).loss(0, 8, 4) == 0
+    # A pod of one card breaks neither, however well the large ones are served.
+    assert places(0.0, 0.0).loss(0, 8, 1) == places(1.0, 1.0).loss(0, 8, 1) > 4000
+    assert places(0.9, 0.5).loss(0, 4, 1) > 4000
+
+
+def test_who_takes_a_whole_place_of_its_size_takes_it_from_nobody() -> None:
+    for unserved in (0.0, 0.5, 1.0):
+        assert places(unserved, 0.5).loss(0, 4, 4) == 0
+        assert places(0.5, unserved).loss(0, 8, 8) == 0
+
+
+def test_a_size_is_unserved_by_its_own_pods_alone() -> None:
+    """A pod of eight cards counts as two places for four, and so many do not wait there."""
+    wanted = np.array([[90.0, 2 * 10 + 6, 10]])
+    running = np.array([[50.0, 2 * 9 + 3, 9]])
+    assert unserved_of(wanted, running, SIZES)[1:].tolist() == pytest.approx([0.5, 0.1])
+    assert unserved_of(wanted, 2 * wanted, SIZES)[1:].tolist() == [0, 0]

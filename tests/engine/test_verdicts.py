@@ -11,6 +11,7 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, policy_for
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Demand, Mix
+from gpupool.engine.policies.places import MOST_CARDS
 from gpupool.engine.policies.policy import (
     BULKS,
     Ask,
@@ -19,7 +20,6 @@ from gpupool.engine.policies.policy import (
     PriceTable,
     price_table,
 )
-from gpupool.engine.policies.scarcity import MOST_CARDS
 from gpupool.engine.verdicts import verdict_of
 from tests.engine import samples
 

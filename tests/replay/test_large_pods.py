@@ -1,12 +1,14 @@
 """Under churn, pods with several cards must get in: a small cluster with pods bound to a model."""
 
+from collections import Counter
 from dataclasses import replace
 from random import Random
 
 import pytest
 
 from gpupool.engine import packing
-from gpupool.replay import run
+from gpupool.replay import arrivals, run
+from gpupool.replay.run import replay
 from gpupool.replay.study import Method, outcomes
 from gpupool.replay.synthetic import synthetic_trace
 from gpupool.replay.trace import Job, Machine, Trace, node_of, pod_of
@@ -65,12 +67,23 @@ def test_without_prices_less_gpu_is_accepted(monkeypatch: pytest.MonkeyPatch) ->
     assert accepted(0.95)[0] < gpu - 1
 
 
-def test_under_overload_small_pods_leave_places_to_large_ones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    trace = synthetic_trace(100)
+def test_under_overload_pods_leave_places_to_larger_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = synthetic_trace(200)
     gpu, multi = accepted(1.1, trace=trace)
     monkeypatch.setattr(run, "is_last_place", lambda *_: False)
     gpu_before, multi_before = accepted(1.1, trace=trace)
     assert multi > multi_before + 5
     assert gpu > gpu_before - 0.5
+
+
+def test_under_long_overload_no_size_is_kept_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Places for eight are broken by pods of two and four, too, and do not come together again."""
+    monkeypatch.setattr(arrivals, "_WARM_UP", 9.0)
+    trace = synthetic_trace(200)
+    came, placed = Counter[int](), Counter[int]()
+    for seed in (0, 1):
+        made = arrivals.churn(trace, 1.1, seed)
+        for at in replay(trace, made, "residue", _quiet).decisions[made.measured_from :]:
+            came[trace.pods[at.pod].cards] += 1
+            placed[trace.pods[at.pod].cards] += bool(at.node)
+    assert all(placed[cards] > came[cards] / 4 for cards in (1, 2, 4, 8)), (placed, came)

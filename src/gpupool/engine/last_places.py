@@ -1,10 +1,14 @@
-"""Where more is asked for than fits, pods of one card leave the last places to larger pods.
+"""Where more is asked for than fits, pods leave the last places to larger pods.
 
 A place is a node with as many untouched cards as a large pod asks for. Small pods find room
 whenever one of them ends, large ones only where nobody took a first card. If a small pod takes it
 because nothing else is free at the moment, the place is lost for as long as that pod runs, and soon
 all of them are. It would have been idle for a short time only, until the next large pod comes:
 measured in docs/packing.md.
+
+A pod of two or four cards breaks a place for eight as well, and as places never come together again
+by themselves, all places for eight would go in the end. It takes one only while the pods of its
+size get in less often than those that need the place.
 
 A place is left alone for a limited time after a pod has ended there (`FreedNodes`): whoever looks
 at an old one sees that no large pod came.
@@ -15,13 +19,14 @@ from math import inf
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, depends_on_other_pods, policy_for
+from gpupool.engine.node_state import NodeState
+from gpupool.engine.policies.places import MOST_CARDS
 from gpupool.engine.policies.policy import WHOLE, Policy
-from gpupool.engine.policies.scarcity import MOST_CARDS
 from gpupool.engine.verdicts import verdict_of
 
 LEFT_S = 1800.0
-# In thousandths of cards. With half as much, more places are kept, and 0.3 % more of all cards are
-# idle (docs/packing.md).
+# In thousandths of cards, by a pod of one. With half as much, more places are kept, and 0.3 % more
+# of all cards are idle (docs/packing.md).
 _LEAST_LOSS = 4 * WHOLE
 
 
@@ -45,26 +50,24 @@ class FreedNodes:
 
 def is_last_place(cluster: ClusterModel, pod: PodRequest, policy: Policy, found: Placement) -> bool:
     """Whether the pod should wait for another node than the one that was found for it."""
-    prices = policy_for(pod, policy).prices
-    if prices is None or prices.losses is None:
+    prices, state = policy_for(pod, policy).prices, cluster.state(found.node)
+    if prices is None or prices.places is None or state is None:
         return False
-    if sum(ask.whole or ask.cards for ask in pod.gpus) != 1:
-        return False
-    state = cluster.state(found.node)
-    if state is None:
-        return False
+    taken = _untouched_among(state, found)
     machine = int(cluster.columns.machine[state.index])
     untouched = int(cluster.columns.whole_free[state.index])
     # A class may be newer than the prices.
-    if machine >= len(prices.losses) or untouched > MOST_CARDS:
+    if not taken or machine >= len(prices.places.beside_small) or untouched > MOST_CARDS:
         return False
-    if prices.losses[machine, untouched] <= _LEAST_LOSS:
+    if prices.places.loss(machine, untouched, taken) <= (_LEAST_LOSS if taken == 1 else 0):
         return False
     # It may have been taken for what the pod likes or is near to, where others have room as well.
-    if depends_on_other_pods(cluster, pod, verdict_of(cluster, pod, policy_for(pod, policy))):
-        return False
-    return any(
-        state.cards[state.card_rows[share.uuid]].is_untouched
-        for gpus in found.allocation.containers
-        for share in gpus.shares
+    return not depends_on_other_pods(
+        cluster, pod, verdict_of(cluster, pod, policy_for(pod, policy))
     )
+
+
+def _untouched_among(state: NodeState, found: Placement) -> int:
+    """How many of the cards nobody uses yet."""
+    uuids = {share.uuid for gpus in found.allocation.containers for share in gpus.shares}
+    return sum(state.cards[state.card_rows[uuid]].is_untouched for uuid in uuids)

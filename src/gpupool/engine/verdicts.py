@@ -22,8 +22,9 @@ from gpupool.engine.filters.gpus import has_cards, has_shares, whole_cards
 from gpupool.engine.kernel import LIBRARY, MOST_ROWS, ShapeView, view_of
 from gpupool.engine.kinds import ask_of
 from gpupool.engine.open_cards import open_columns
+from gpupool.engine.policies.places import MOST_CARDS
 from gpupool.engine.policies.policy import Ints, Policy
-from gpupool.engine.policies.scarcity import MOST_CARDS, milli_of
+from gpupool.engine.policies.scarcity import milli_of
 from gpupool.engine.shapes import MOST_SHAPES
 from gpupool.engine.verdict_cache import ALL_CHANGED, NEVER, ShapeVerdict
 

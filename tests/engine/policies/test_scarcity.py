@@ -12,9 +12,9 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies.mix import Demand, Mix
+from gpupool.engine.policies.places import MOST_CARDS
 from gpupool.engine.policies.policy import Ask
 from gpupool.engine.policies.scarcity import (
-    MOST_CARDS,
     MOST_MACHINES,
     Machines,
     accepted,

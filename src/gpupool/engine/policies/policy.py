@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpupool.engine.kernel import ColumnsView, ResidueView, TypicalView
+
+if TYPE_CHECKING:  # imports this module
+    from gpupool.engine.policies.places import Places
 
 Ints: TypeAlias = NDArray[np.signedinteger[Any]]
 WHOLE = 1000  # a card, in thousandths of it
@@ -74,9 +77,8 @@ class Prices(NamedTuple):
 
     # Arguments: number of cards, thousandths of all of them.
     table: Callable[[int, int], PriceTable]
-    # What larger pods lose with one card of a node, by its class and its untouched cards; None:
-    # small pods need not leave any to them (`last_places.py`).
-    losses: Ints | None = None
+    # None: pods need not leave any to larger ones (`last_places.py`).
+    places: "Places | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,13 @@ from numpy.typing import NDArray
 
 from gpupool.engine.kernel import LIBRARY, Library, likely_by, spare_by, worth_by
 from gpupool.engine.policies.mix import Mix
+from gpupool.engine.policies.places import (
+    MOST_CARDS,
+    places_of,
+    unserved_of,
+    worth_by_size,
+    worth_of_places,
+)
 from gpupool.engine.policies.policy import (
     BULKS,
     WHOLE,
@@ -44,7 +51,6 @@ from gpupool.engine.policies.policy import (
 )
 
 MOST_MACHINES = 64  # classes of machines that have a number of their own
-MOST_CARDS = 16  # untouched cards of a node beyond these do not count
 # Of a table of prices. Nodes may be newer than the market: their classes cost nothing until it is
 # made anew.
 _USES = 1 + MOST_MACHINES * (MOST_CARDS + 1) * 2
@@ -52,11 +58,6 @@ _NO_PRICES = bytes(8 * _USES)
 _MOST_KNOWN = 8_192  # asks of which `accepted` remembers the machines
 _MOST_SETS = 64  # different sets of machines: those with the most demand
 _MOST_SIZES = 4  # different numbers of cards
-# To lose a pod with the most cards that pods ask for counts as much as to lose this many times its
-# cards in small pods: small ones soon find another place, and large ones do not. With half as many
-# cards it counts three quarters of that for each card: else two places for four would be worth as
-# much as one for eight, and nothing would keep the latter together.
-_LARGE = 4
 # Pods that are counted for each model although they were not seen. With the first hundred pods they
 # are much, after some thousands nothing.
 _UNSEEN = 2
@@ -207,20 +208,23 @@ def prices_of(
     """`running`: (S, Z) what pods bound to each set hold; `free`: (M, Z) of each class.
 
     `overload`: how many times as much is asked for as the cluster can hold, at least 1.
-    `keeps_places`: whether small pods leave the last places to large ones (`last_places.py`).
+    `keeps_places`: whether pods leave the last places to larger ones (`last_places.py`).
     """
     spare, spread = _to_spare(market, running, free, overload)
     machines = market.machines
     likely_in = likely_of if LIBRARY is None else partial(likely_by, LIBRARY)
     likely = likely_in(market.has, spare, spread)
     single: Ints = np.rint(likely[:, 0] * WHOLE).astype(np.int64)
-    losses = losses_of(likely, market.sizes) if keeps_places else None
+    places = None
+    if keeps_places:
+        unserved = unserved_of(market.wanted * overload, running, market.sizes)
+        places = places_of(likely, market.sizes, unserved)
     if LIBRARY is None:
         worth = worth_of(likely, market.sizes, machines.cards)
-        return Prices(lru_cache(256)(partial(prices_for, worth, single)), losses)
+        return Prices(lru_cache(256)(partial(prices_for, worth, single)), places)
     worth = worth_by(LIBRARY, likely, market.sizes, machines.cards, MOST_CARDS)
     addresses = (worth.ctypes.data, single.ctypes.data)
-    return Prices(lru_cache(256)(partial(_prices_by, LIBRARY, worth, single, addresses)), losses)
+    return Prices(lru_cache(256)(partial(_prices_by, LIBRARY, worth, single, addresses)), places)
 
 
 def _to_spare(
@@ -273,8 +277,8 @@ def spare_of(
 def worth_of(likely: Floats, sizes: Sequence[int], machine_cards: Sequence[int]) -> Ints:
     """(M, MOST_CARDS + 1): what so many untouched cards of a node are worth, in thousandths."""
     cards = np.array(machine_cards)
-    single, large = _worth_by_size(likely, sizes)
-    found = _worth_of_places(single, large, sizes)
+    single, large = worth_by_size(likely, sizes)
+    found = worth_of_places(single, large, sizes)
     # A machine that is nearly empty may soon be empty: a part of that worth, by the cube.
     for at, size in enumerate(sizes[1:], 1):
         parts = np.arange(size) / size
@@ -283,38 +287,6 @@ def worth_of(likely: Floats, sizes: Sequence[int], machine_cards: Sequence[int])
         partly[cards < size] = 0
         found[:, :size] = np.maximum(found[:, :size], partly)
     return np.rint(found).astype(np.int64)
-
-
-def _worth_by_size(likely: Floats, sizes: Sequence[int]) -> tuple[Floats, Floats]:
-    """(M,) what a card is worth that is used alone; (M, Z) one of so many that are used at once."""
-    single = likely[:, 0] * WHOLE
-    for_size = _LARGE * WHOLE * (0.5 + 0.5 * np.array(sizes) / sizes[-1])
-    return single, np.maximum(single[:, np.newaxis], for_size * likely)
-
-
-def _worth_of_places(single: Floats, large: Floats, sizes: Sequence[int]) -> Floats:
-    """(M, MOST_CARDS + 1): the best way to cut so many untouched cards into places for pods."""
-    worth = [np.zeros(len(single))]
-    for untouched in range(1, MOST_CARDS + 1):
-        best = worth[-1] + single
-        for at, size in enumerate(sizes[1:], 1):
-            if size <= untouched:
-                best = np.maximum(best, worth[untouched - size] + size * large[:, at])
-        worth.append(best)
-    return np.stack(worth, axis=1)
-
-
-def losses_of(likely: Floats, sizes: Sequence[int]) -> Ints:
-    """(M, MOST_CARDS + 1): what larger pods lose if a pod takes one of so many untouched cards.
-
-    In thousandths of cards, beyond what the card is worth alone. Only whole places count: a machine
-    with one card in use is no place for a pod that wants all of them.
-    """
-    single, large = _worth_by_size(likely, sizes)
-    worth = _worth_of_places(single, large, sizes)
-    lost = np.diff(worth, axis=1, prepend=0) - single[:, np.newaxis]
-    lost[:, 0] = 0
-    return np.rint(lost).astype(np.int64)
 
 
 def prices_for(worth: Ints, single: Ints, cards: int, milli: int) -> PriceTable:
