@@ -224,5 +224,5 @@ def test_a_pod_that_leaves_the_last_place_to_others_runs_in_the_end(arrives_s: i
 @pytest.mark.usefixtures("empty_nodes_are_last_places")
 def test_it_runs_as_soon_as_room_is_kept_for_it() -> None:
     jobs = [job("large", 8, 0, 1000), job("other", 8, 1, 20_000), job("small", 1, 900, 100)]
-    jobs += [job("later", 8, 1_100, 100), job("last", 8, 1_300, 100)]
-    assert waits(trace_of(jobs, nodes=2, cards=8), reserves=True)["small"] < 1000
+    jobs += [job("later", 8, 1_810, 100), job("last", 8, 2_000, 100)]
+    assert waits(trace_of(jobs, nodes=2, cards=8), reserves=True)["small"] < 1_100

@@ -8,6 +8,8 @@ from tests.scheduler.stepped import Stepped
 from tests.scheduler.test_kept_room import a_world, fill, node_of, wait
 from tests.scheduler.test_told_room import said_by
 
+pytestmark = pytest.mark.usefixtures("short_patience")
+
 GROUP = {LABEL_POD_GROUP: "g", LABEL_POD_GROUP_MIN: "2"}
 LONG_AGO = "2020-01-01T00:00:00Z"
 
@@ -19,7 +21,7 @@ async def room_is_kept(*names: str, labels: dict[str, str] | None = None) -> Ste
     for name in names:
         world.api.add_pod(name, UNITS, creationTimestamp=LONG_AGO, labels=labels or {})
     await world.settle()
-    await wait(world)
+    await wait(world, 100.0)
     assert len(world.state.cluster.reserved) == len(names)
     said_by(world)
     return world
@@ -52,7 +54,7 @@ async def test_it_keeps_them_from_the_first_decision_on() -> None:
     await fill(world, "x", "y")
     world.api.add_pod("large", UNITS, creationTimestamp=LONG_AGO)
     await world.settle()
-    await wait(world)
+    await wait(world, 100.0)
     said_by(world)
     world.api.delete_pod("x")
     world.api.add_pod("small", 1, creationTimestamp="2019-01-01T00:00:00Z")  # is tried first
@@ -68,7 +70,7 @@ async def test_a_seat_on_a_node_that_is_gone_is_chosen_anew() -> None:
     world.fail_over()
     assert kept(world) == []
     await world.settle()
-    await wait(world)
+    await wait(world, 100.0)
     assert kept(world)[0][1] != node
 
 

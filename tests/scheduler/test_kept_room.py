@@ -4,11 +4,11 @@ import pytest
 
 from gpupool.contract.names import LABEL_KEEP_ROOM, LABEL_POD_GROUP, LABEL_POD_GROUP_MIN
 from gpupool.engine.idle_room import IDLE_S
+from gpupool.engine.patience import LEAST_PATIENCE_S
 from tests.scheduler.model_api import UNITS, Fate
 from tests.scheduler.stepped import Stepped
 
-HALF = UNITS // 2
-LONG_S = 100.0  # longer than pods usually wait here
+HALF, LONG_S = UNITS // 2, LEAST_PATIENCE_S + 100.0  # longer than pods usually wait here
 
 
 def a_world(nodes: int = 1) -> Stepped:

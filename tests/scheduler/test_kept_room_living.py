@@ -10,6 +10,8 @@ from tests.scheduler.living import Living, Template
 from tests.scheduler.model_api import UNITS
 from tests.scheduler.test_living_cluster import ACTIONS, Action, Machine, play
 
+pytestmark = pytest.mark.usefixtures("short_patience")
+
 
 class Keeping(Living):
     keeps_room = True

@@ -21,11 +21,12 @@ async def test_nobody_new_has_a_turn_while_better_room_is_looked_for(
     await fill(world, *"abcdefgh")
     world.api.add_pod("large", UNITS)
     await world.settle()
-    for _ in range(40):
-        await wait(world, 5.0)
+    await wait(world)
+    await wait(world, *[5.0] * 40)
     for name in ("first", "second", "third"):
         world.api.add_pod(name, 3 * UNITS)  # fits nowhere
     await world.settle()
+    await wait(world)
     for _ in range(120):
         await wait(world, 5.0)
 

@@ -12,6 +12,7 @@ from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from gpupool.engine.cluster import reserved_uid
 from gpupool.engine.decide import Placement
 from gpupool.engine.node_state import Held
+from gpupool.engine.patience import LEAST_PATIENCE_S
 from gpupool.scheduler.answers import outlook
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.follow import EVERYBODY, state_of
@@ -25,7 +26,7 @@ from tests.scheduler.stepped import Stepped
 from tests.scheduler.world import POLICY
 
 HALF = UNITS // 2
-LONG_S = 100.0  # longer than pods usually wait here
+LONG_S = LEAST_PATIENCE_S + 100.0  # longer than pods usually wait here
 
 
 def said_by(world: Stepped) -> dict[Resource, list[Obj]]:

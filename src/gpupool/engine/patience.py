@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from gpupool.core.pods import PodRequest
 from gpupool.engine.room_scan import cards_of
 
-LEAST_PATIENCE_S = 60.0
+# Shorter waits are nothing unusual where pods come and go, and room that is kept for many pods of
+# one card is missing to large ones (docs/packing.md).
+LEAST_PATIENCE_S = 900.0
 _MOST_PATIENCE_S = 86_400.0
 _USUAL = 0.75  # part of the pods that wait no longer
 _KEPT_WAITS = 256
@@ -17,7 +19,7 @@ class Patience:
     """Longer than pods of the same priority and about as many cards usually wait.
 
     By size, because most pods have one card and wait for none: beside them, every large pod would
-    have waited for long after a minute. Room was then kept for all of them at once, on machines
+    have waited for long at once. Room was then kept for all of them at once, on machines
     that stay full for weeks, and the few that have waited longest waited even longer.
     """
 

@@ -25,7 +25,6 @@ from gpupool.engine.decide import Placement, decide_on
 from gpupool.engine.future_room import FutureRoom, Place, Seat, depends_on_others, seats_on
 from gpupool.engine.gang import size_of
 from gpupool.engine.idle_room import IdleRoom, is_idle
-from gpupool.engine.patience import LEAST_PATIENCE_S
 from gpupool.engine.policies.policy import Policy
 from gpupool.engine.reservation import Reservation, Waiting
 from gpupool.engine.room_scan import ALL, Ends, Search
@@ -39,6 +38,7 @@ _MOST_MOVES = 12
 # the time that the reservation is old. What was expected says little, because it may be wrong.
 _LOOK_AGAIN_S = 600.0
 _LOOKS = 4
+_BLOCKED_S = 60.0  # until somebody looks again whether room of others is still in the way
 _MOST_HOPELESS = 4096
 
 
@@ -112,7 +112,7 @@ class Reservations:
                 made.append(self._make(waiting, room, now_s, by_age=by_age))
             elif room:
                 # Room of others is in its way. Nobody who came later may take more of it.
-                self._look_again_s = now_s + LEAST_PATIENCE_S
+                self._look_again_s = now_s + _BLOCKED_S
                 break
             else:
                 self._give_up(waiting.key)

@@ -137,8 +137,9 @@ class _Clock:
 
     def _place_waiting(self, now: int) -> None:
         """Those that fit since room became free."""
-        # First those for which room is kept: one that goes elsewhere leaves its room to the others.
-        for at, job in list(self.queue.kept.items()):
+        # First those for which room is kept, the oldest first as in the scheduler: one that goes
+        # elsewhere leaves its room to the others.
+        for at, job in sorted(self.queue.kept.items()):
             if self.stage.may_fit_now(job) and self.try_job(at, now):
                 self.queue.remove(at)
         self.stage.settle()
