@@ -182,8 +182,8 @@ def test_nobody_wins_by_cards_that_are_taken(chances: list[float], unserved: lis
     found = places_of(np.array([chances]), SIZES, np.array(unserved))
     for taken in range(1, MOST_CARDS + 1):
         losses = [found.loss(0, untouched, taken) for untouched in range(taken, MOST_CARDS + 1)]
-        assert min(losses) >= -2  # rounded
-        assert abs(losses[0]) <= 1  # who takes all of it is worth as much
+        assert min(losses) >= 0
+        assert losses[0] == 0  # who takes all of it is worth as much
 
 
 @pytest.mark.parametrize(
@@ -212,6 +212,14 @@ def test_who_takes_a_whole_place_of_its_size_takes_it_from_nobody() -> None:
     for unserved in (0.0, 0.5, 1.0):
         assert places(unserved, 0.5).loss(0, 4, 4) == 0
         assert places(0.5, unserved).loss(0, 8, 8) == 0
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_where_one_size_is_asked_for_its_pods_leave_nothing_to_one_another(
+    chance: float, unserved: float
+) -> None:
+    found = places_of(np.full((1, 2), chance), (1, 2), np.array([1, unserved]))
+    assert {found.loss(0, untouched, 2) for untouched in range(2, MOST_CARDS + 1)} == {0}
 
 
 def test_a_size_is_unserved_by_its_own_pods_alone() -> None:

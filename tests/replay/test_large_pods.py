@@ -28,13 +28,13 @@ def small_trace() -> Trace:
 
 
 def accepted(
-    load: float, policy: str = "residue", trace: Trace | None = None
+    load: float, policy: str = "residue", trace: Trace | None = None, seeds: int = 2
 ) -> tuple[float, float]:
-    """Percent of the GPU, and of the pods with several cards; two seeds."""
+    """Percent of the GPU, and of the pods with several cards."""
     found = [
         outcome.figures
         for outcome in outcomes(
-            trace or small_trace(), Method("churn", load), [policy], (0, 1), _quiet
+            trace or small_trace(), Method("churn", load), [policy], tuple(range(seeds)), _quiet
         )
     ]
     gpu, multi = (
@@ -69,9 +69,9 @@ def test_without_prices_less_gpu_is_accepted(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_under_overload_pods_leave_places_to_larger_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = synthetic_trace(200)
-    gpu, multi = accepted(1.1, trace=trace)
+    gpu, multi = accepted(1.1, trace=trace, seeds=4)
     monkeypatch.setattr(run, "is_last_place", lambda *_: False)
-    gpu_before, multi_before = accepted(1.1, trace=trace)
+    gpu_before, multi_before = accepted(1.1, trace=trace, seeds=4)
     assert multi > multi_before + 5
     assert gpu > gpu_before - 0.5
 

@@ -45,8 +45,11 @@ class Places(NamedTuple):
 def places_of(likely: Floats, sizes: Sequence[int], unserved: Floats) -> Places:
     single, large = worth_by_size(likely, sizes)
     fair = np.maximum(single[:, np.newaxis], _LARGE * WHOLE * likely * unserved)
-    worth = (worth_of_places(single, by_size, sizes) for by_size in (large, fair))
-    return Places(*(np.rint(each).astype(np.int64) for each in worth))
+    # Rounded before they are added up: else a pod that takes nothing from anybody would leave a
+    # place because of a thousandth.
+    alone = np.rint(single)
+    worth = (worth_of_places(alone, np.rint(by_size), sizes) for by_size in (large, fair))
+    return Places(*(each.astype(np.int64) for each in worth))
 
 
 def unserved_of(wanted: Floats, running: Floats, sizes: Sequence[int]) -> Floats:
