@@ -228,3 +228,11 @@ def test_a_size_is_unserved_by_its_own_pods_alone() -> None:
     running = np.array([[50.0, 2 * 9 + 3, 9]])
     assert unserved_of(wanted, running, SIZES)[1:].tolist() == pytest.approx([0.5, 0.1])
     assert unserved_of(wanted, 2 * wanted, SIZES)[1:].tolist() == [0, 0]
+
+
+def test_sizes_that_do_not_divide_one_another_are_kept_apart() -> None:
+    """All pods of eight run and none of two: those that run are not taken for pods of two."""
+    sizes, two, three, eight = (1, 2, 3, 8), 30.0, 12.0, 10.0
+    wanted = np.array([[900.0, two + three + 4 * eight, three + 2 * eight, eight]])
+    running = np.array([[100.0, 6 + 4 * eight, 6 + 2 * eight, eight]])
+    assert unserved_of(wanted, running, sizes)[1:].tolist() == pytest.approx([1, 0.5, 0])

@@ -58,10 +58,13 @@ def unserved_of(wanted: Floats, running: Floats, sizes: Sequence[int]) -> Floats
     `wanted`, `running`: (S, Z), in places. A large pod counts as several smaller places, too.
     """
     want, held = wanted.sum(axis=0), running.sum(axis=0)
-    for at in range(1, len(sizes) - 1):
-        of_next = sizes[at + 1] // sizes[at]
-        want[at] -= of_next * want[at + 1]
-        held[at] -= of_next * held[at + 1]
+    # From the largest down, each by its own pods: of 8 cards are four places for 2 and two for 3,
+    # and these two are only two for 2.
+    for at in range(len(sizes) - 2, 0, -1):
+        for larger in range(at + 1, len(sizes)):
+            of_larger = sizes[larger] // sizes[at]
+            want[at] -= of_larger * want[larger]
+            held[at] -= of_larger * held[larger]
     served: Floats = np.clip(held / np.maximum(want, 1e-9), 0, 1)
     return 1 - served
 
