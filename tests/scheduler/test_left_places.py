@@ -63,6 +63,19 @@ async def test_a_place_is_for_all_after_half_an_hour(monkeypatch: pytest.MonkeyP
     assert node_of(world, "small")
 
 
+async def test_pods_that_end_there_just_then_do_not_keep_it_for_another_half_hour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where pods come and go all the time, one always ends before anybody looks."""
+    monkeypatch.setattr(Reservations, "is_full", lambda _: True)
+    world = await a_place()
+    assert not await add(world, "small")
+    world.now_s += LEFT_S + 1
+    world.state.kept_room.freed("n0", world.state.policy)
+    await wait(world, LONG_S)
+    assert node_of(world, "small")
+
+
 async def test_a_large_pod_takes_it_meanwhile() -> None:
     world = await a_place()
     assert not await add(world, "small")

@@ -102,7 +102,10 @@ class KeptRoom:
 
     def freed(self, node: str, policy: Policy) -> None:
         """After `gone`, and before another pod gets what is free on the node now."""
-        self._freed_nodes.ended(node, self._clock())
+        now_s = self._clock()
+        # Else, where a pod ends every few seconds, no look would ever find that the time is over.
+        if now_s < self._places_s:
+            self._freed_nodes.ended(node, now_s)
         for seat in self._reservations.settle(node, policy) if self._reservations else ():
             self._said.pop(seat.pod.uid, None)
 
