@@ -46,6 +46,11 @@ def test_what_the_api_server_said_of_gates_does_not_count_when_they_are_gone() -
     assert not is_unseen(gated)
 
 
+def test_a_scheduler_that_has_a_node_in_mind_has_looked_at_it() -> None:
+    """Since 1.35 kube-scheduler names it while it waits for the volumes of the pod."""
+    assert not is_unseen(pod(nominatedNodeName="n0"))
+
+
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_pod_that_has_ended_wants_no_node(phase: str) -> None:
     assert not is_unseen(pod(phase=phase))

@@ -34,6 +34,8 @@ def is_unseen(pod: Obj) -> bool:
     spec, status = pod["spec"], pod.get("status") or {}
     return not (
         spec.get("nodeName")
+        # It has a node in mind, and waits for a volume there, say, which may take minutes.
+        or status.get("nominatedNodeName")
         or spec.get("schedulingGates")
         or "deletionTimestamp" in pod["metadata"]
         or status.get("phase") in _ENDED
