@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.core.gpu import Card, GpuAsk, Inventory
+from gpupool.core.gpu import Card, GpuAsk, GpuMode, Inventory
 from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
@@ -23,17 +23,19 @@ NODES, CARDS = 16, 8
 EMPTY, *OTHERS = [f"n{at:02}" for at in range(NODES)]
 
 
-def node(name: str) -> NodeInfo:
+def node(name: str, mode: GpuMode = GpuMode.ANY) -> NodeInfo:
     cards = tuple(Card(at, f"{name}-{at}", "A", 10, unit_mib=1) for at in range(CARDS))
-    return NodeInfo(name, allocatable=ROOMY, inventory=Inventory(cards))
+    return NodeInfo(name, allocatable=ROOMY, inventory=Inventory(cards), gpu_mode=mode)
 
 
-def overloaded(stay: int = 90, pods: int = 1200) -> tuple[ClusterModel, Packing]:
+def overloaded(
+    stay: int = 90, pods: int = 1200, mode: GpuMode = GpuMode.ANY
+) -> tuple[ClusterModel, Packing]:
     """Three in four pods ask for a card and one for eight, each of which stays while so many come:
     twice as much as there is room for.
     """
-    cluster, packing = cluster_of(*map(node, (EMPTY, *OTHERS))), Packing("residue")
-    running = deque[tuple[int, str]]()
+    cluster = cluster_of(*(node(name, mode) for name in (EMPTY, *OTHERS)))
+    packing, running = Packing("residue"), deque[tuple[int, str]]()
     for at in range(pods):
         while running and running[0][0] <= at - stay:
             cluster.release(running.popleft()[1])
@@ -236,3 +238,15 @@ def test_sizes_that_do_not_divide_one_another_are_kept_apart() -> None:
     wanted = np.array([[900.0, two + three + 4 * eight, three + 2 * eight, eight]])
     running = np.array([[100.0, 6 + 4 * eight, 6 + 2 * eight, eight]])
     assert unserved_of(wanted, running, sizes)[1:].tolist() == pytest.approx([1, 0.5, 0])
+
+
+def test_a_share_leaves_nothing_to_whole_cards_where_a_node_gives_out_none() -> None:
+    cluster, packing = overloaded(mode=GpuMode.WHOLE)
+    emptied(cluster)
+    for name in ("shared-0", "shared-1"):
+        cluster.set_node(node(name, GpuMode.SHARED))
+    for at in range(40):
+        packing.count(cluster, whole(f"later-{at}", CARDS))
+    share = replace(whole("share"), gpus=(GpuAsk("main", units=1),))
+    assert not leaves(cluster, packing, share)
+    assert leaves(cluster, packing, whole("small"))

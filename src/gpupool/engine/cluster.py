@@ -61,8 +61,8 @@ class ClusterModel:
         self.allowed: dict[Hashable, AllowedNodes] = {}  # see `allowed_nodes.py`
         self._largest_card = (-1, 0)  # position of `node_changes`, and the card
         self.models: dict[str, int] = {}  # the number of each GPU model in the columns
-        # Classes of machines, by model and `bulk_of`: the number of each in the columns.
-        self.machines: dict[tuple[int, int], int] = {}
+        # Classes of machines, by model, `bulk_of` and mode: the number of each in the columns.
+        self.machines: dict[tuple[int, int, int], int] = {}
         self.running = KindCounts()  # pods with GPUs that are held, of each kind
         # Their uids, since `refusals.py` looked last; the newest if there are too many.
         self.placed: deque[str] = deque(maxlen=MOST_PLACED)
@@ -134,10 +134,12 @@ class ClusterModel:
         return self.models.setdefault(model, len(self.models))
 
     def _machine(self, model: int, index: int) -> int:
-        key = (model, int(self.columns.bulk[index]))
+        key = (model, int(self.columns.bulk[index]), int(self.columns.mode[index]))
         if key not in self.machines and len(self.machines) >= MOST_MACHINES:
             # The class that is most like it.
-            key = min(self.machines, key=lambda k: (k[0] != model, abs(k[1] - key[1])))
+            key = min(
+                self.machines, key=lambda k: (k[0] != model, k[2] != key[2], abs(k[1] - key[1]))
+            )
         return self.machines.setdefault(key, len(self.machines))
 
     def _set_taints(self, state: NodeState) -> None:

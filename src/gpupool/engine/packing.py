@@ -57,7 +57,7 @@ class Packing:
         self._sizes: tuple[int, ...] = ()
         self._nodes_seen = -1  # position in `ClusterModel.node_changes`
         self._market: Market | None = None
-        self._machines = Machines([], [], [], [])
+        self._machines = Machines([], [], [], [], [])
         # Of each kind of pods: the number of its set of machines, from 1 (0: none), and what a pod
         # takes of it. The same again by the numbers of `ClusterModel.running`, for the kinds that
         # were seen there.

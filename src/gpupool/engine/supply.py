@@ -2,11 +2,15 @@
 
 import numpy as np
 
+from gpupool.core.gpu import GpuMode
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Columns
 from gpupool.engine.kernel import LIBRARY, ResidueView, free_by_class, view_of
+from gpupool.engine.node_state import MODES
 from gpupool.engine.policies.policy import Ints, Policy
-from gpupool.engine.policies.scarcity import Floats, Machines
+from gpupool.engine.policies.scarcity import Floats, Gives, Machines
+
+_WHOLE, _SHARED = MODES.index(GpuMode.WHOLE), MODES.index(GpuMode.SHARED)
 
 
 def machines_of(cluster: ClusterModel) -> Machines:
@@ -15,11 +19,21 @@ def machines_of(cluster: ClusterModel) -> Machines:
     nodes = np.flatnonzero(columns.present & columns.has_cards)
     at = columns.machine[nodes]
     model, cards, cpu, memory = np.zeros((4, count), dtype=np.int64)
+    # A class may have nodes of two modes where there are too many classes.
+    gives = np.zeros((2, count), dtype=np.bool_)
+    for row, other in zip(gives, (_SHARED, _WHOLE), strict=True):
+        row[at[columns.mode[nodes] != other]] = True
     model[at] = columns.model[nodes]
     np.maximum.at(cards, at, (columns.card_total[:, nodes] > 1).sum(axis=0))
     np.maximum.at(cpu, at, columns.cpu_total[nodes])
     np.maximum.at(memory, at, columns.memory_total[nodes])
-    return Machines(model.tolist(), cards.tolist(), cpu.tolist(), memory.tolist())
+    return Machines(
+        model.tolist(),
+        cards.tolist(),
+        cpu.tolist(),
+        memory.tolist(),
+        [Gives(*each) for each in gives.T.tolist()],
+    )
 
 
 def free_of(

@@ -16,6 +16,7 @@ from gpupool.engine.policies.places import MOST_CARDS
 from gpupool.engine.policies.policy import Ask
 from gpupool.engine.policies.scarcity import (
     MOST_MACHINES,
+    Gives,
     Machines,
     accepted,
     market_of,
@@ -88,7 +89,7 @@ def test_the_first_pods_leave_the_few_machines_of_a_model_to_pods_that_may_come_
 
 
 def test_pods_that_were_not_seen_take_no_set_from_pods_that_were() -> None:
-    classes = Machines(list(range(64)), [4] * 64, [10] * 64, [10] * 64)
+    classes = Machines(list(range(64)), [4] * 64, [10] * 64, [10] * 64, [Gives()] * 64)
     pairs = [(Ask(1, 0, 0, 0, 0), (at, at + 1)) for at in range(63)]
     anywhere = Demand(Ask(1, 0, 0, 0, 0), (), 100)
     seen = (anywhere, *(Demand(ask, models, 1) for ask, models in pairs))
@@ -116,14 +117,14 @@ def test_a_large_machine_costs_no_more_than_others_while_many_are_empty() -> Non
 
 
 def test_a_pod_without_enough_cpu_on_a_machine_is_not_counted_for_it() -> None:
-    classes = Machines([0, 0, 1], [8, 8, 2], [96, 128, 64], [10, 10, 10])
+    classes = Machines([0, 0, 1], [8, 8, 2], [96, 128, 64], [10, 10, 10], [Gives()] * 3)
     assert accepted(Ask(8, 0, 0, 120, 1), (), classes) == 0b010
     assert accepted(Ask(1, 0, 0, 1, 1), (1,), classes) == 0b100
     assert accepted(Ask(1, 0, 0, 1, 11), (), classes) == 0
 
 
-CLASSES = Machines([0, 1, 1], [8, 8, 2], [96, 128, 64], [10, 10, 10])
-ONE_MODEL = Machines([0], [8], [130], [12])  # every ask fits there
+CLASSES = Machines([0, 1, 1], [8, 8, 2], [96, 128, 64], [10, 10, 10], [Gives()] * 3)
+ONE_MODEL = Machines([0], [8], [130], [12], [Gives()] * 1)  # every ask fits there
 asks = st.builds(
     Ask,
     st.integers(1, 8),
@@ -174,7 +175,7 @@ def test_prices_are_bounded_whole_numbers_that_fall_as_more_is_free(
 
 def test_overload_makes_all_cards_nearly_as_dear_as_those_that_bound_pods_need() -> None:
     anywhere, bound = (Demand(Ask(1, 0, 0, 0, 0), models, 1_000) for models in ((), (0,)))
-    machines = Machines([0, 1], [4, 4], [1, 1], [1, 1])
+    machines = Machines([0, 1], [4, 4], [1, 1], [1, 1], [Gives()] * 2)
     market = market_of(Mix((anywhere, bound), (1_000, 1_000), (1_000,)), machines)
     # Pods that are bound to the first class hold less than they will want, the others more.
     held = {0b01: 0.8, 0b11: 1.1}  # by the machines that pods are bound to
@@ -189,7 +190,7 @@ def test_overload_makes_all_cards_nearly_as_dear_as_those_that_bound_pods_need()
 
 def test_the_set_of_all_machines_does_not_hide_that_a_smaller_one_may_be_short() -> None:
     anywhere, bound = (Demand(Ask(1, 0, 0, 0, 0), models, 20) for models in ((), (0,)))
-    machines = Machines([0, 1], [4, 4], [1, 1], [1, 1])
+    machines = Machines([0, 1], [4, 4], [1, 1], [1, 1], [Gives()] * 2)
     market = market_of(Mix((anywhere, bound), (1_100, 900), (1_000,)), machines)
     # After a few pods, the machines that bound pods need are short as likely as all are.
     free = np.array([[1_000_000.0], [900_000.0]])

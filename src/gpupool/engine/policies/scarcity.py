@@ -1,8 +1,9 @@
 """Prices of free cards, by class of machine: what a pod takes away from pods that need just that.
 
 A pod may be bound to some machines: by its models, by the number of its cards, by its CPU and
-memory. Such a set of machines is short if the pods that are bound to it will want more than is free
-there. How likely that is, is the price of a card on these machines, 0 to 1:
+memory, and because some give out their cards only whole, or only shared. Such a set of machines is
+short if the pods that are bound to it will want more than is free there. How likely that is, is the
+price of a card on these machines, 0 to 1:
 
     wanted     what these pods would hold if the cluster were full, by their part of the mix; more
                if more is asked for than fits
@@ -27,6 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import erfc, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +68,13 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
+class Gives(NamedTuple):
+    """What pods can have of a machine's cards."""
+
+    whole: bool = True
+    shares: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Machines:
     """The classes of machines, M of them. Each is a list over the classes."""
@@ -74,6 +83,7 @@ class Machines:
     cards: list[int]
     cpu_milli: list[int]
     memory_mib: list[int]
+    gives: list[Gives]
     # What `accepted` has found, because the same is asked again with every new mix.
     known: dict[tuple[Ask, tuple[int, ...]], int] = field(
         default_factory=dict, compare=False, repr=False
@@ -116,7 +126,8 @@ def _accepted(ask: Ask, models: tuple[int, ...], machines: Machines) -> int:
     return sum(
         1 << at
         for at, (model, cards, cpu, memory) in enumerate(rows)
-        if cards >= ask.cards
+        if (machines.gives[at].shares if ask.memory else machines.gives[at].whole)
+        and cards >= ask.cards
         and cpu >= ask.cpu_milli
         and memory >= ask.memory_mib
         and (not models or model in models)
