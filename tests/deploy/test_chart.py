@@ -41,6 +41,14 @@ def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
 
 
+def upgraded(cluster: Cluster, *flags: str) -> str:
+    """What an upgrade in mode extender would make, or why it stops."""
+    where = ("--namespace=kube-system", f"--kubeconfig={cluster.kubeconfig}")
+    asked = ("template", "gpupool", str(CHART), "--dry-run=server", "--set=mode=extender")
+    done = helm(*asked, *where, *flags)
+    return done.stdout if done.returncode == 0 else done.stderr
+
+
 def rendered(mode: str, *flags: str) -> str:
     where = ("template", "gpupool", str(CHART), "--namespace", "kube-system")
     done = helm(*where, "--set", f"mode={mode}", *flags)

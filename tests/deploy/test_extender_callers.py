@@ -17,7 +17,7 @@ from gpupool.health import Address, serving
 from gpupool.testing import Cluster
 from kubeclient.objects import Obj
 from testbed.find_kubectl import ensure_kubectl
-from tests.deploy.test_chart import CHART, helm, rendered
+from tests.deploy.test_chart import rendered, upgraded
 from tests.e2e.kubectl import Kubectl
 
 pytestmark = pytest.mark.clients
@@ -118,22 +118,16 @@ def test_an_upgrade_does_not_shut_out_a_kube_scheduler_that_shows_nothing(tmp_pa
     with Cluster() as cluster:
         kubectl = Kubectl(program, cluster.kubeconfig, tmp_path, "kube-system")
 
-        def upgraded(*flags: str) -> str:
-            where = ("--namespace=kube-system", f"--kubeconfig={cluster.kubeconfig}")
-            asked = ("template", "gpupool", str(CHART), "--dry-run=server", "--set=mode=extender")
-            done = helm(*asked, *where, *flags)
-            return done.stdout if done.returncode == 0 else done.stderr
-
         open_one = made("--set=extender.knownCallersOnly=false")
         kubectl("apply", "-f", "-", stdin=yaml.safe_dump(open_one["Deployment", SERVER]))
-        assert "Upgrade with --set extender.knownCallersOnly=false first" in upgraded()
-        assert "--client-ca" not in upgraded("--set=extender.knownCallersOnly=false")
+        assert "Upgrade with --set extender.knownCallersOnly=false first" in upgraded(cluster)
+        assert "--client-ca" not in upgraded(cluster, "--set=extender.knownCallersOnly=false")
 
         secret = yaml.safe_dump(open_one["Secret", CLIENT])
         kubectl("apply", "-f", "-", stdin=secret)
         kept = open_one["Secret", CLIENT]["data"]["tls.key"]
-        assert kept in upgraded(), "the certificate that kube-scheduler has now"
+        assert kept in upgraded(cluster), "the certificate that kube-scheduler has now"
 
         kubectl("delete", "secret", CLIENT)
         kubectl("apply", "-f", "-", stdin=yaml.safe_dump(made()["Deployment", SERVER]))
-        assert "--client-ca" in upgraded(), "who deletes it wants a new one"
+        assert "--client-ca" in upgraded(cluster), "who deletes it wants a new one"

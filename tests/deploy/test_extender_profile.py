@@ -10,7 +10,7 @@ from gpupool.contract.names import EXTENDER_PROFILE
 from gpupool.testing import Cluster
 from kubeclient.objects import Obj
 from testbed.find_kubectl import ensure_kubectl
-from tests.deploy.test_chart import CHART, MODES, helm, rendered
+from tests.deploy.test_chart import CHART, MODES, helm, rendered, upgraded
 from tests.e2e.kubectl import Kubectl
 
 pytestmark = pytest.mark.clients
@@ -66,12 +66,6 @@ def test_an_upgrade_sends_no_pods_to_a_profile_that_nobody_was_told_of(tmp_path:
     with Cluster() as cluster:
         kubectl = Kubectl(program, cluster.kubeconfig, tmp_path, "kube-system")
 
-        def upgraded(*flags: str) -> str:
-            where = ("--namespace=kube-system", f"--kubeconfig={cluster.kubeconfig}")
-            asked = ("template", "gpupool", str(CHART), "--dry-run=server", "--set=mode=extender")
-            done = helm(*asked, *where, *flags)
-            return done.stdout if done.returncode == 0 else done.stderr
-
         def notes(*flags: str) -> str:
             where = ("--namespace=kube-system", f"--kubeconfig={cluster.kubeconfig}")
             asked = ("install", "gpupool", str(CHART), "--dry-run=server", "--take-ownership")
@@ -88,16 +82,16 @@ def test_an_upgrade_sends_no_pods_to_a_profile_that_nobody_was_told_of(tmp_path:
         older = deployment()
         del older["metadata"]["annotations"]
         running(older)
-        said = upgraded()
+        said = upgraded(cluster)
         assert "has no profile gpupool-extender yet" in said
         assert "Upgrade with --set extender.schedulerName=default-scheduler first" in said
-        assert sent_to(upgraded(AS_BEFORE)) == "default-scheduler"
+        assert sent_to(upgraded(cluster, AS_BEFORE)) == "default-scheduler"
 
         older = deployment("--set=extender.knownCallersOnly=false")
         del older["metadata"]["annotations"]
         running(older)
         both = "extender.knownCallersOnly=false,extender.schedulerName=default-scheduler"
-        assert f"Upgrade with --set {both} first" in upgraded()
+        assert f"Upgrade with --set {both} first" in upgraded(cluster)
 
         running(deployment(AS_BEFORE))
-        assert sent_to(upgraded()) == EXTENDER_PROFILE, "the notes have told of the profile"
+        assert sent_to(upgraded(cluster)) == EXTENDER_PROFILE, "the notes have told of the profile"
