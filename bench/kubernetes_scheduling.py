@@ -17,7 +17,6 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
-from math import nan
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -221,8 +220,8 @@ def lines(size: dict[str, Any]) -> list[str]:
     for title, figure in size["medians"].items():
         cells = (
             f"{figure['per_second']:,.0f}/s",
-            f"{size['to_kube_scheduler'].get(title, nan):.2f} x",
-            f"{size['to_bare_loop'].get(title, nan):.0%}",
+            _shown(size["to_kube_scheduler"].get(title), "{:.2f} x"),
+            _shown(size["to_bare_loop"].get(title), "{:.0%}"),
             f"{figure['scheduler_ms']:.2f} ms",
             f"{figure['first_ms']:.2f} ms" if title in (EXTENDER, UNSAMPLED) else "",
             f"{figure['server_ms']:.2f} ms",
@@ -233,6 +232,11 @@ def lines(size: dict[str, Any]) -> list[str]:
     return text + [
         f"{what}: p50 {took['p50']:.1f}, p99 {took['p99']:.1f} ms" for what, took in times
     ]
+
+
+def _shown(ratio: float | None, how: str) -> str:
+    """Empty where the one to compare with had no turn."""
+    return "" if ratio is None else how.format(ratio)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
