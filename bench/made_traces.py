@@ -9,8 +9,7 @@ from dataclasses import replace
 from random import Random
 
 from gpupool.contract.names import LABEL_NVIDIA_NAME
-from gpupool.replay.trace import Trace, TracePod
-from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
+from gpupool.replay.trace import Trace, TracePod, bound_to
 
 Change = Callable[[TracePod, Random], list[TracePod]]
 
@@ -56,9 +55,7 @@ def _binding(trace: Trace, part: float, *, evenly: bool = False) -> Change:
             return [pod]
         weights = [1 if evenly else cards[model] for model in able]
         chosen = {draw.choices(able, weights)[0] for _ in range(draw.randint(1, _MOST_MODELS))}
-        wanted = NodeRequirement(LABEL_NVIDIA_NAME, NodeOperator.IN, tuple(sorted(chosen)))
-        return [
-            replace(pod, request=replace(pod.request, node_terms=(NodeTerm(labels=(wanted,)),)))
-        ]
+        terms = bound_to(tuple(sorted(chosen)))
+        return [replace(pod, request=replace(pod.request, node_terms=terms))]
 
     return bind

@@ -19,9 +19,8 @@ from gpupool.engine.kinds import Kind
 from gpupool.engine.open_cards import open_cards
 from gpupool.engine.policies import POLICIES
 from gpupool.engine.policies.mix import Mix, MixLearner, Wanted
-from gpupool.engine.policies.policy import Ints
+from gpupool.engine.policies.policy import Floats, Ints
 from gpupool.engine.policies.scarcity import (
-    Floats,
     Machines,
     Market,
     accepted,

@@ -7,8 +7,8 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Columns
 from gpupool.engine.kernel import LIBRARY, ResidueView, free_by_class, view_of
 from gpupool.engine.node_state import MODES
-from gpupool.engine.policies.policy import Ints, Policy
-from gpupool.engine.policies.scarcity import Floats, Gives, Machines
+from gpupool.engine.policies.policy import Floats, Ints, Policy
+from gpupool.engine.policies.scarcity import Gives, Machines
 
 _WHOLE, _SHARED = MODES.index(GpuMode.WHOLE), MODES.index(GpuMode.SHARED)
 

@@ -95,22 +95,23 @@ def node_of(machine: Machine) -> NodeInfo:
     )
 
 
+def bound_to(models: tuple[str, ...]) -> tuple[NodeTerm, ...]:
+    wanted = NodeRequirement(LABEL_NVIDIA_NAME, NodeOperator.IN, models)
+    return (NodeTerm(labels=(wanted,)),)
+
+
 def pod_of(job: Job) -> TracePod:
     gpus: tuple[GpuAsk, ...] = ()
     if job.cards and job.card_milli == MILLI:
         gpus = (GpuAsk("main", whole=job.cards),)
     elif job.cards:
         gpus = (GpuAsk("main", units=job.card_milli, cards=job.cards),)
-    terms = None
-    if job.models:
-        wanted = NodeRequirement(LABEL_NVIDIA_NAME, NodeOperator.IN, job.models)
-        terms = (NodeTerm(labels=(wanted,)),)
     request = PodRequest(
         uid=job.name,
         namespace="default",
         name=job.name,
         resources={"cpu": job.cpu_milli, "memory": job.memory_mib * _MIB, "pods": 1},
-        node_terms=terms,
+        node_terms=bound_to(job.models) if job.models else None,
         gpus=gpus,
     )
     amount = job.cards * job.card_milli

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpupool.engine.policies.policy import WHOLE, Ints
+from gpupool.engine.policies.policy import WHOLE, Floats, Ints
 
 MOST_CARDS = 16  # untouched cards of a node beyond these do not count
 # To lose a pod with the most cards that pods ask for counts as much as to lose this many times its
@@ -18,8 +17,6 @@ MOST_CARDS = 16  # untouched cards of a node beyond these do not count
 # cards it counts three quarters of that for each card: else two places for four would be worth as
 # much as one for eight, and nothing would keep the latter together.
 _LARGE = 4
-
-Floats = NDArray[np.float64]
 
 
 class Places(NamedTuple):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # imports this module
     from gpupool.engine.policies.places import Places
 
 Ints: TypeAlias = NDArray[np.signedinteger[Any]]
+Floats: TypeAlias = NDArray[np.float64]
 WHOLE = 1000  # a card, in thousandths of it
 BULKS = 2**22  # `bulk_of` is below this
 # 6, 8 and 8 bits of `bulk_of`.

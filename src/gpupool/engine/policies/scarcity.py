@@ -46,6 +46,7 @@ from gpupool.engine.policies.policy import (
     BULKS,
     WHOLE,
     Ask,
+    Floats,
     Ints,
     Prices,
     PriceTable,
@@ -64,7 +65,6 @@ _MOST_SIZES = 4  # different numbers of cards
 # are much, after some thousands nothing.
 _UNSEEN = 2
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
