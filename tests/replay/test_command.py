@@ -109,6 +109,7 @@ def test_a_synthetic_trace_is_replayed_and_drawn(tmp_path: Path) -> None:
         (("--synthetic", "2", "--seeds", "5:2"), "seeds: wanted"),
         (("--synthetic", "2", "--churn", "90", "--timed"), "exclude one another"),
         (("--synthetic", "2", "--seeds", "0:2", "--placements", "x.csv"), "one seed at a time"),
+        ((str(Path(__file__)), "--timed", "--seeds", "0:2"), "nothing is random"),
     ],
 )
 def test_bad_options_are_errors_with_a_message(arguments: tuple[str, ...], words: str) -> None:

@@ -187,6 +187,15 @@ def test_a_load_says_how_long_the_stream_is_and_who_counts() -> None:
     assert 0 < figures["counted"] < found["pods"]
 
 
+def test_a_seed_makes_a_trace_of_its_own_where_pods_come_by_its_times() -> None:
+    arguments = ["--synthetic", "2", "--timed", "--load", "80", "--seeds", "1:3"]
+    found = json.loads(CliRunner().invoke(command, [*arguments, "-o", "json"]).stdout)["results"]
+    assert [each["seed"] for each in found] == [1, 2]
+    assert found[0]["wait_mean_s"] != found[1]["wait_mean_s"]
+    shown = CliRunner().invoke(command, arguments).output
+    assert "seed 1 (and 1 more, to seed 2): 2 nodes" in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -36,7 +36,10 @@ _OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
     help=f"Packing policy: {POLICY_NAMES}; may be given several times.  [default: residue]",
 )
 @click.option(
-    "--seeds", default="0", show_default=True, help="One random seed, or several as in 0:10."
+    "--seeds",
+    default="0",
+    show_default=True,
+    help="One random seed, or several as in 0:10. With --timed: of the --synthetic traces.",
 )
 @click.option(
     "--churn",
@@ -107,13 +110,18 @@ def _replay(given: dict[str, object], output: Output) -> None:
     runs = len(policies) * len(seeds) * (1 + (given["reservations"] == "both"))
     if given["placements"] and runs > 1:
         raise click.UsageError("--placements is for one policy and one seed at a time.")
+    in_order = given["arrivals"] or (given["timed"] and not given["synthetic"])
+    if in_order and len(seeds) > 1:
+        raise click.UsageError("--seeds: nothing is random in the arrivals that the trace states.")
     with progress("Reading the trace"):
-        trace = _trace(given)
-        method = _method(trace, given)
-        trace = prepared(trace, method)
-    found = _run(trace, method, policies, seeds)
-    _write_files(trace, method, found, given)
-    output.show(_Study(trace, method, found))
+        first = _trace(given, seeds[0])
+        method = _method(first, given)
+        # Timed, all that is random is how a trace is made.
+        others = [_trace(given, seed) for seed in seeds[1:]] if given["timed"] else []
+        traces = [prepared(trace, method) for trace in (first, *others)]
+    found = _run(traces, method, policies, seeds)
+    _write_files(traces[0], method, found, given)
+    output.show(_Study(traces, method, found))
 
 
 def _policies(given: object) -> list[str]:
@@ -128,7 +136,7 @@ def _policies(given: object) -> list[str]:
     return names
 
 
-def _trace(given: dict[str, object]) -> "Trace":
+def _trace(given: dict[str, object], seed: int) -> "Trace":
     from gpupool.replay.files import read_trace
     from gpupool.replay.synthetic import large_trace, synthetic_trace
 
@@ -136,7 +144,10 @@ def _trace(given: dict[str, object]) -> "Trace":
     if isinstance(synthetic, int):
         if pods or nodes:
             raise click.UsageError("--synthetic makes a trace of its own; name no files with it.")
-        return large_trace(synthetic) if given["large_jobs"] else synthetic_trace(synthetic)
+        # Elsewhere a seed is for the order of arrival, and all arrive from the same trace.
+        seed = seed if given["timed"] else 0
+        make = large_trace if given["large_jobs"] else synthetic_trace
+        return make(synthetic, seed)
     if given["large_jobs"]:  # before the files are looked at
         raise click.UsageError("--large-jobs is for --synthetic.")
     if not isinstance(pods, Path):
@@ -165,13 +176,17 @@ def _method(trace: "Trace", given: dict[str, object]) -> "Method":
 
 
 def _run(
-    trace: "Trace", method: "Method", policies: list[str], seeds: list[int]
+    traces: "list[Trace]", method: "Method", policies: list[str], seeds: list[int]
 ) -> list["Outcome"]:
     from gpupool.replay.study import decisions_ahead, outcomes
 
-    total = decisions_ahead(trace, method, seeds) * len(policies)
-    with progress(f"Replaying {len(trace.pods)} pods", total) as shown:
-        return list(outcomes(trace, method, policies, seeds, shown.advance))
+    total = sum(decisions_ahead(trace, method, seeds) for trace in traces) * len(policies)
+    with progress(f"Replaying {sum(len(trace.pods) for trace in traces)} pods", total) as shown:
+        return [
+            outcome
+            for trace in traces
+            for outcome in outcomes(trace, method, policies, seeds, shown.advance)
+        ]
 
 
 def _write_files(
@@ -189,9 +204,9 @@ def _write_files(
 
 @dataclass(frozen=True, slots=True)
 class _Study:
-    """The page of all outcomes."""
+    """The page of all outcomes. Several traces: they are made with one seed each."""
 
-    trace: "Trace"
+    traces: "list[Trace]"
     method: "Method"
     found: "list[Outcome]"
 
@@ -209,14 +224,15 @@ class _Study:
 
     def _title(self) -> str:
         load = f" at {100 * self.method.load:g} %" if self.method.load else ""
-        cards = self.trace.capacity_milli // 1000
+        first, others = self.traces[0], len(self.traces) - 1
+        also = f" (and {others} more, to seed {self.traces[-1].seed})" if others else ""
         return (
-            f"{self.trace.name}: {len(self.trace.nodes)} nodes, {cards} cards, "
-            f"{len(self.trace.pods)} pods; {self.method.name}{load}{self._stream()}"
+            f"{first.name}{also}: {len(first.nodes)} nodes, {first.capacity_milli // 1000} cards, "
+            f"{len(first.pods)} pods; {self.method.name}{load}{self._stream()}"
         )
 
     def _stream(self) -> str:
-        window = self.trace.window
+        window = self.traces[0].window
         if window is None:
             return ""
         hours = [f"{at_s / 3600:.1f}" for at_s in (window.stop_s, window.begin_s, window.end_s)]
@@ -228,7 +244,7 @@ class _Study:
         return {
             "apiVersion": API_VERSION,
             "kind": "Replay",
-            **as_json(self.trace, self.method, self.found),
+            **as_json(self.traces[0], self.method, self.found),
         }
 
     def names(self) -> list[str]:

@@ -7,8 +7,9 @@ from html import escape
 
 from gpupool.replay.figures import Curve
 
-_WIDTH, _HEIGHT = 860, 340  # of a panel
+_WIDTH, _HEIGHT = 760, 340  # of a panel, without the names of its curves
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 44, 48
+_LETTER = 7  # so wide is one at most, in the mean of a name
 _MOST_POINTS = 600
 _COLOURS = ("#0b6e4f", "#c1440e", "#2b59c3", "#8a5a00", "#7b2cbf", "#555555")
 _TICKS = 6
@@ -24,11 +25,12 @@ class Panel:
 
 
 def svg_of(panels: Sequence[Panel]) -> str:
-    height = _HEIGHT * len(panels)
+    longest = max((len(curve.label) for panel in panels for curve in panel.curves), default=0)
+    width, height = _WIDTH + _LETTER * longest, _HEIGHT * len(panels)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}"'
-        f' width="{_WIDTH}" height="{height}" font-family="sans-serif" font-size="12">',
-        f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+        f' width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for at, panel in enumerate(panels):
         parts.append(f'<g transform="translate(0 {at * _HEIGHT})">')
@@ -95,21 +97,19 @@ def _axes(x: _Scale, y: _Scale, panel: Panel) -> list[str]:
 
 
 def _lines(curves: Sequence[Curve], x: _Scale, y: _Scale) -> list[str]:
-    """The names go on top of all lines, with a white edge: lines may be anywhere."""
-    parts, names = [], []
+    """The names stand to the right of all lines, which may be anywhere."""
+    parts = []
     for at, curve in enumerate(curves):
         colour = _COLOURS[at % len(_COLOURS)]
         points = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in zip(curve.x, curve.y, strict=True))
         parts.append(
             f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
         )
-        right = _WIDTH - _RIGHT - 8
-        names.append(
-            f'<text x="{right}" y="{_HEIGHT - _BOTTOM - 10 - 16 * at}" text-anchor="end"'
-            f' fill="{colour}" stroke="white" stroke-width="4" paint-order="stroke">'
+        parts.append(
+            f'<text x="{_WIDTH - _RIGHT + 12}" y="{_TOP + 12 + 18 * at}" fill="{colour}">'
             f"{escape(curve.label)}</text>"
         )
-    return parts + names
+    return parts
 
 
 def _thinned(curve: Curve) -> Curve:

@@ -44,20 +44,19 @@ def mean_rows(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
     for run in dict.fromkeys((outcome.policy, outcome.reserves) for outcome in found):
         mine = [o.figures for o in found if (o.policy, o.reserves) == run]
         shown = f"{run[0]}, no reservations" if run[1] is False else run[0]
-        rows.append([shown, str(len(mine)), *(_mean([f[name] for f in mine]) for name in names)])
+        rows.append(
+            [shown, str(len(mine)), *(_mean(name, [f[name] for f in mine]) for name in names)]
+        )
     return ["POLICY", "RUNS", *(name.upper().replace("_", "-") for name in names)], rows
 
 
-def _mean(values: Sequence[float | None]) -> str:
+def _mean(name: str, values: Sequence[float | None]) -> str:
     known = [value for value in values if value is not None]
     if not known:
         return "-"
     mean = fmean(known)
-    return (
-        f"{mean:.0f}"
-        if mean >= 1000 or all(float(v).is_integer() for v in known)
-        else f"{mean:.2f}"
-    )
+    counted = all(isinstance(value, int) for value in known)
+    return f"{mean:.0f}" if counted or name.endswith("_s") else f"{mean:.2f}"
 
 
 def placements_csv(trace: Trace, method: Method, outcome: Outcome) -> str:

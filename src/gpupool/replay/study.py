@@ -66,7 +66,7 @@ def decisions_ahead(trace: Trace, method: Method, seeds: Sequence[int]) -> int:
 def outcomes(
     trace: Trace, method: Method, policies: Sequence[str], seeds: Sequence[int], progress: Progress
 ) -> Iterator[Outcome]:
-    """The trace is `prepared`."""
+    """The trace is `prepared`. Timed, the seeds are not asked: nothing is drawn but the trace."""
     for policy in policies:
         if method.name == "timed":
             for reserves in method.reserves:
@@ -97,10 +97,11 @@ def _in_arrivals(
 def _in_time(trace: Trace, policy: str, progress: Progress, *, reserves: bool) -> Outcome:
     record = replay_timed(trace, policy, progress, reserves=reserves)
     label = policy if reserves else f"{policy}, no reservations"
+    label += "" if trace.seed is None else f", seed {trace.seed}"
     curves = {
         "allocated": timed_curve(label, trace, record),
         "waiting": waiting_curve(label, record),
         "waits": wait_curve(label, trace, record),
     }
     figures = timed_figures(trace, record)
-    return Outcome(policy, None, figures, record.decisions, curves, reserves)
+    return Outcome(policy, trace.seed, figures, record.decisions, curves, reserves)

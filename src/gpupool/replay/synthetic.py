@@ -63,7 +63,8 @@ def synthetic_trace(nodes: int, seed: int = 0) -> Trace:
         wanted -= job.cards * job.card_milli
         jobs.append(job)
     name = f"synthetic, {nodes} nodes, seed {seed}"
-    return Trace(name, tuple(node_of(m) for m in machines), tuple(pod_of(job) for job in jobs))
+    pods = tuple(pod_of(job) for job in jobs)
+    return Trace(name, tuple(node_of(m) for m in machines), pods, seed=seed)
 
 
 def large_trace(nodes: int, seed: int = 0) -> Trace:
@@ -81,7 +82,7 @@ def large_trace(nodes: int, seed: int = 0) -> Trace:
     large = _gangs(draw, _TIMES_THE_CLUSTER * MILLI * cards * nodes // 2)
     pods = tuple(pod_of(job) for job in (*small, *large))
     name = f"large jobs, {nodes} nodes, seed {seed}"
-    return Trace(name, tuple(node_of(m) for m in machines), pods)
+    return Trace(name, tuple(node_of(m) for m in machines), pods, seed=seed)
 
 
 def _gangs(draw: random.Random, wanted: int) -> list[Job]:

@@ -42,6 +42,7 @@ class Trace:
     nodes: tuple[NodeInfo, ...]
     pods: tuple[TracePod, ...]
     window: Window | None = None  # None: all pods are measured, until the last one has ended
+    seed: int | None = None  # of a trace that was made by chance; None: it was recorded
 
     @property
     def capacity_milli(self) -> int:
