@@ -11,7 +11,6 @@ placements, for a comparison with other code.
     python -m bench.mixes gpuspec33 fgd              another policy
 """
 
-import gc
 import hashlib
 import statistics
 import sys
@@ -22,6 +21,7 @@ from heapq import heappop, heappush
 from itertools import count, islice
 from typing import Any
 
+from bench.collector import as_in_the_command
 from bench.packing import WORKLOADS, openb_traces
 from gpupool.core.nodes import NodeInfo
 from gpupool.engine.decide import Placement, Unschedulable, decide
@@ -39,7 +39,6 @@ _LOAD = 1.0  # under churn
 _MOST_ARRIVALS = 60_000  # under churn; by then the cluster is full
 _SLICE = 500
 _SYNTHETIC_NODES = 1_213
-AS_THE_SCHEDULER = (50_000, 20, 100)  # thresholds of the garbage collector: `cli/programs.py`
 
 
 def measure_mixes(
@@ -48,9 +47,7 @@ def measure_mixes(
     """`only`: names of traces and methods, and numbers of nodes; of each sort none or some."""
     found = openb_traces()
     traces = found or [synthetic_trace(_SYNTHETIC_NODES)]
-    before = gc.get_threshold()
-    gc.set_threshold(*AS_THE_SCHEDULER)
-    try:
+    with as_in_the_command():
         rows = [
             {"trace": trace.name, "nodes": nodes, "method": method}
             | _run(enlarged(trace, nodes), _order(trace, nodes, method), policy)
@@ -59,8 +56,6 @@ def measure_mixes(
             for method in METHODS
             if _is_wanted(trace, nodes, method, only)
         ]
-    finally:
-        gc.set_threshold(*before)
     return {"policy": policy, "synthetic": not found, "rows": rows}
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from bench.collector import as_in_the_command
 from gpupool.contract.pods import pod_request
 from gpupool.core.gpu import Card, Inventory
 from gpupool.core.nodes import NodeInfo
@@ -43,7 +44,8 @@ def measure_plans(nodes: int = NODES, pods: int = PODS, times: int = _TIMES) -> 
     }
     rows = []
     for what, (question, aim_ms) in questions.items():
-        took = [_timed(question, _state(nodes, pods)) for _ in range(times)]
+        with as_in_the_command():
+            took = [_timed(question, _state(nodes, pods)) for _ in range(times)]
         figures = {"median_ms": statistics.median(took), "most_ms": max(took), "aim_ms": aim_ms}
         rows.append({"what": what, "times": times, **figures})
     return {"nodes": nodes, "pods": pods, "rows": rows}

@@ -5,6 +5,7 @@ what only local clusters need.
 """
 
 import errno
+import gc
 import importlib
 import os
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from click.shell_completion import CompletionItem
 from gpupool import __version__
 from gpupool.cli.exit_codes import INTERRUPTED, MEANINGS
 
+GC_THRESHOLDS = (50_000, 20, 100)
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 # In the order of `gpupool --help`. The texts are here so that help need not import the commands.
 COMMANDS = {
@@ -160,4 +162,7 @@ def _words(error: OSError) -> str:
 def main() -> None:
     if "_GPUPOOL_COMPLETE" in os.environ:  # the shell asks
         importlib.import_module("gpupool.cli.completion")
+    # Most commands keep many objects of the cluster for long, and make many short-lived ones. With
+    # Python's thresholds the garbage collector would look at the long-lived ones again and again.
+    gc.set_threshold(*GC_THRESHOLDS)
     gpupool(prog_name="gpupool")

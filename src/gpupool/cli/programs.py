@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import importlib.util
 import logging
 import os
@@ -68,9 +67,6 @@ def run_with_access(
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         await _with_kube(noted, name, where)
 
-    # Mirrors keep many objects for long, and watches make many short-lived ones. With the default
-    # thresholds the garbage collector would scan the long-lived ones again and again.
-    gc.set_threshold(50_000, 20, 100)
     try:
         with asyncio.Runner(loop_factory=loop) as runner:
             runner.run(main())

@@ -77,14 +77,10 @@ def _has_asked_for_text() -> bool:
 
 
 def _live(chosen: tuple[str, str, str], namespace: str, where: dict[str, str]) -> None:
-    import gc
-
     from gpupool.cli.history_of import history_of
     from gpupool.cli.top_feed import Feed
     from gpupool.cli.top_screen import Choice, TopScreen
 
-    # As for programs with mirrors: tens of thousands of rows are made anew every second.
-    gc.set_threshold(50_000, 20, 100)
     options = [f"--{key}={value}" for key, value in where.items() if value]
 
     async def stay(kube: "Kube", url: str) -> None:
