@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import click
+
 from kubeclient.objects import Obj
 from kubeclient.resources import Resource
 
@@ -19,7 +21,18 @@ def whole_state(objects: Objects, policy: str) -> "ClusterState":
     """With all pods that wait, whoever is to place them: they compete for the same cards."""
     from gpupool.scheduler.follow import EVERYBODY, state_of
 
-    return state_of(objects, policy, EVERYBODY)
+    return state_of(objects, policy, EVERYBODY, _not_read)
+
+
+def _not_read(resource: Resource, obj: Obj, error: Exception) -> None:
+    """What is answered without it may be wrong, and whoever asks has to know."""
+    name = f"{resource.kind} {shown(obj)}"
+    click.echo(f"Warning: {name} is left out, it cannot be read: {error!r}", err=True)
+
+
+def shown(obj: Obj) -> str:
+    metadata = obj["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
 
 
 def uid_of(pod: Obj) -> str:
@@ -45,6 +58,12 @@ def workload_of(
     from gpupool.scheduler.what_if import MOST_COPIES, Workload
 
     metadata = template.pod["metadata"]
+    copies = replicas or template.copies
+    if copies > MOST_COPIES:
+        raise click.ClickException(
+            f"{template.kind} {metadata['namespace']}/{metadata['name']}: at most {MOST_COPIES} "
+            f"pods of one workload are tried, and it has {copies}. Ask about fewer."
+        )
     named = {**pod["metadata"], **{key: metadata[key] for key in ("name", "namespace")}, "uid": ""}
     group = group_of(named)
     return Workload(
@@ -52,6 +71,6 @@ def workload_of(
         metadata["namespace"],
         metadata["name"],
         request_with_volumes({**pod, "metadata": named}, state.storage),
-        min(replicas or template.copies, MOST_COPIES),
+        copies,
         group if isinstance(group, Group) else None,
     )
