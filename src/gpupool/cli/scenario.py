@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubeclient.objects import Obj
-from kubeclient.resources import Resource
+from kubeclient.resources import PODS, Resource
 
 if TYPE_CHECKING:
     from gpupool.contract.manifests import PodTemplate
@@ -21,7 +21,22 @@ def whole_state(objects: Objects, policy: str) -> "ClusterState":
     """With all pods that wait, whoever is to place them: they compete for the same cards."""
     from gpupool.scheduler.follow import EVERYBODY, state_of
 
-    return state_of(objects, policy, EVERYBODY, _not_read)
+    state = state_of(objects, policy, EVERYBODY, _not_read)
+    _know_volumes(state, objects)
+    return state
+
+
+def _know_volumes(state: "ClusterState", objects: Objects) -> None:
+    """Of pods that run: those that move need a node that reaches their volumes, too. A scheduler
+    moves nobody, and knows them of waiting pods alone."""
+    from gpupool.contract.volumes import claim_uses, with_volumes
+
+    cluster = state.cluster
+    for pod in objects[PODS]:
+        held = cluster.held(uid_of(pod))
+        if held is not None and any(True for _ in claim_uses(pod)):
+            request = with_volumes(held.pod, pod, state.storage)
+            cluster.hold(request, held.node, held.allocation)
 
 
 def _not_read(resource: Resource, obj: Obj, error: Exception) -> None:
