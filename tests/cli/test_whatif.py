@@ -184,3 +184,19 @@ def test_what_a_snapshot_has_beside_nodes_and_pods_is_left_out_with_a_word(asked
     assert done.exit_code == 0
     assert "Warning: PodDisruptionBudget team/b is left out, it cannot be read: " in done.output
     assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("kind", "moved"), [("ReplicaSet", []), ("Job", []), ("StatefulSet", ["old"]), ("", [])]
+)
+def test_a_pod_that_terminates_has_its_successor_already(
+    asked: Asked, kind: str, moved: list[str]
+) -> None:
+    owners = [{"kind": kind, "uid": "o", "controller": True}] if kind else []
+    going = held(spec={"containers": [{"name": "c"}], "nodeName": "a"})
+    going["metadata"] = going["metadata"] | {
+        "deletionTimestamp": "2026-11-19T00:00:00Z",
+        "ownerReferences": owners,
+    }
+    done = asked(node("a"), node("b"), going, words="--without a -o json")
+    assert [each["name"] for each in json.loads(done.output)["moved"]] == moved

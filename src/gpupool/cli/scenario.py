@@ -65,6 +65,13 @@ def lives_with_its_node(pod: Obj) -> bool:
     return is_static or controller_of(pod) == "DaemonSet"
 
 
+def ends_with_its_node(pod: Obj) -> bool:
+    """Nobody makes it again for that. One that terminates has its successor already, which counts
+    itself; only a StatefulSet waits until it is gone."""
+    is_going = "deletionTimestamp" in pod["metadata"] and controller_of(pod) != "StatefulSet"
+    return is_going or lives_with_its_node(pod)
+
+
 def workload_of(
     state: "ClusterState", template: "PodTemplate", pod: Obj, replicas: int | None
 ) -> "Workload":

@@ -17,7 +17,7 @@ from gpupool.cli.programs import ask_cluster
 from gpupool.cli.scenario import (
     Objects,
     controller_of,
-    lives_with_its_node,
+    ends_with_its_node,
     uid_of,
     whole_state,
     workload_of,
@@ -182,7 +182,7 @@ def _question(state: "ClusterState", objects: "Objects", asked: _Asked) -> "Ques
     return Question(
         without=frozenset(asked.without),
         more=counts,
-        bound_to_node=frozenset(uid_of(pod) for pod in going if lives_with_its_node(pod)),
+        bound_to_node=frozenset(uid_of(pod) for pod in going if ends_with_its_node(pod)),
         alone=frozenset(uid_of(pod) for pod in going if not controller_of(pod)),
     )
 
