@@ -231,7 +231,7 @@ def add_nodes(state: ClusterState, answer: Answer) -> None:
 
 
 def test_a_further_node_is_like_a_well_one_of_its_pool() -> None:
-    """Whichever is listed first: one without its agent, or with half of its devices, is no model."""
+    """Whichever comes first: one without its agent, or with half of its devices, is no model."""
     bare = node("bare", 0, "big")
     del bare["metadata"]["annotations"]
     ill = node("ill", 4, "big", health=CardHealth.UNHEALTHY)
