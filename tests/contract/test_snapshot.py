@@ -51,7 +51,15 @@ POD: Obj = {
             {"name": "e", "ephemeral": {"volumeClaimTemplate": {"note": SECRET}}},
         ],
     },
-    "status": {"phase": "Running", "message": SECRET, "podIP": SECRET},
+    "status": {
+        "phase": "Running",
+        "message": SECRET,
+        "podIP": SECRET,
+        "conditions": [
+            {"type": "example.com/ready", "status": "False", "message": SECRET},
+            {"type": "PodScheduled", "status": "False", "message": "Reserved for it", "x": SECRET},
+        ],
+    },
 }
 NODE: Obj = {
     "apiVersion": "v1",
@@ -62,7 +70,11 @@ NODE: Obj = {
         "annotations": {"gpupool.io/inventory": '{"version": 1, "cards": []}', "x": SECRET},
     },
     "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}], "providerID": SECRET},
-    "status": {"allocatable": {"cpu": "8", "pods": "110"}, "images": [{"names": [SECRET]}]},
+    "status": {
+        "allocatable": {"cpu": "8", "pods": "110"},
+        "images": [{"names": [SECRET]}],
+        "conditions": [{"type": "Ready", "status": "True", "message": SECRET}],
+    },
 }
 
 
@@ -78,6 +90,8 @@ def test_nothing_secret_gets_into_a_snapshot() -> None:
     found = snapshot([POD, NODE, *others])
     assert SECRET not in orjson.dumps(found).decode()
     assert found["kind"] == "List"
+    # What it says of kept room is read again.
+    assert "Reserved for it" in orjson.dumps(found).decode()
 
 
 def test_requests_of_pods_and_nodes_are_the_same_after_a_snapshot() -> None:

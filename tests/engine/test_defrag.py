@@ -5,6 +5,7 @@ from itertools import combinations, product
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from gpupool.core.pods import DisruptionBudget
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
@@ -146,6 +147,83 @@ def test_plans_are_as_short_as_brute_force_finds_them(
         for move in plan.moves:
             cluster.release(move.pod.uid)
         cluster.hold(pod, *plan.placements[0])
+        for move in plan.moves:
+            cluster.hold(move.pod, *move.target)
+        for index in cluster.all_nodes():
+            assert not excesses_on(cluster.at(int(index)))
+
+
+def test_several_moves_together_do_not_break_a_budget() -> None:
+    cluster = two_half_full()
+    cluster.set_node(gpu_node("c", 2))
+    pods = (whole("one", 4), whole("two", 4))
+    for allowed, wanted in ((1, NoPlan(1)), (2, Plan)):
+        budgets = (DisruptionBudget("default", LabelSelector(()), allowed),)
+        plan = room_for(cluster, pods, POLICY, Rules(5, budgets=budgets))
+        assert plan == wanted if isinstance(wanted, NoPlan) else isinstance(plan, wanted)
+
+
+def test_a_pod_with_two_budgets_stays_because_nobody_can_evict_it() -> None:
+    budget = DisruptionBudget("default", LabelSelector(()), 9)
+    rules = Rules(3, budgets=(budget, budget))
+    assert room_for(two_half_full(), (whole("large", 4),), POLICY, rules) == NoPlan(0)
+
+
+def test_nobody_moves_to_a_card_that_is_cordoned_for_another() -> None:
+    """There would be room for it; but it waited beside the cordon, and the plan was never done."""
+    cluster = cluster_of(gpu_node("a", 1), gpu_node("b", 1))
+    for at, units in enumerate((2, 3)):
+        found = decide(cluster, shared(f"p{at}", units), POLICY)
+        assert isinstance(found, Placement)
+        cluster.hold(shared(f"p{at}", units), *found)
+    wanted = (shared("large", 13), shared("other", 11))
+    assert room_for(cluster, wanted, POLICY, Rules(3)) == NoPlan(1)
+    cluster.set_node(gpu_node("c", 1))
+    cluster.hold(shared("full", 10), "c", one_card("c-0", 10))
+    plan = room_for(cluster, wanted, POLICY, Rules(3))
+    assert isinstance(plan, Plan)
+    (move,) = plan.moves
+    assert move.target.node not in {placement.node for placement in plan.placements}
+
+
+def one_card(uuid: str, units: int) -> Allocation:
+    share = CardShare(uuid, 0, units, units * 1024, 15)
+    return Allocation((ContainerGpus("c", (share,), Isolation.LIMIT),))
+
+
+def uuids(given: Allocation) -> set[str]:
+    return {share.uuid for gpus in given.containers for share in gpus.shares}
+
+
+UNITS = st.integers(1, 15)
+
+
+@given(
+    st.lists(st.integers(1, 3), min_size=2, max_size=3),
+    st.lists(st.tuples(UNITS, st.booleans()), min_size=1, max_size=12),
+    st.lists(UNITS, min_size=1, max_size=3),
+)
+def test_pods_that_move_do_not_go_to_cards_that_are_cordoned_for_it(
+    sizes: list[int], pods: list[tuple[int, bool]], asked: list[int]
+) -> None:
+    """Cards of the room that is made take nobody until all have moved."""
+    cluster = cluster_of(*(gpu_node(f"n{at}", size) for at, size in enumerate(sizes)))
+    for at, (units, _) in enumerate(pods):
+        found = decide(cluster, shared(f"p{at}", units), POLICY)
+        if isinstance(found, Placement):
+            cluster.hold(shared(f"p{at}", units), *found)
+    for at, (_, stays) in enumerate(pods):
+        if not stays:
+            cluster.release(f"p{at}")
+    wanted = [shared(f"new{at}", units) for at, units in enumerate(asked)]
+    plan = room_for(cluster, wanted, POLICY, Rules(6))
+    if isinstance(plan, Plan) and plan.moves:
+        cordoned = set().union(*(uuids(each.allocation) for each in plan.placements))
+        assert all(cordoned.isdisjoint(uuids(move.target.allocation)) for move in plan.moves)
+        for move in plan.moves:
+            cluster.release(move.pod.uid)
+        for pod, placement in zip(wanted, plan.placements, strict=True):
+            cluster.hold(pod, *placement)
         for move in plan.moves:
             cluster.hold(move.pod, *move.target)
         for index in cluster.all_nodes():

@@ -228,3 +228,34 @@ def add_nodes(state: ClusterState, answer: Answer) -> None:
     for pool, count in further(answer).items():
         for number in range(count):
             state.cluster.set_node(named(kinds[pool], f"new/{pool}/{number}"))
+
+
+def test_a_further_node_is_like_a_well_one_of_its_pool() -> None:
+    """Whichever comes first: one without its agent, or with half of its devices, is no model."""
+    bare = node("bare", 0, "big")
+    del bare["metadata"]["annotations"]
+    ill = node("ill", 4, "big", health=CardHealth.UNHEALTHY)
+    ill["status"]["allocatable"]["nvidia.com/gpu"] = "0"
+    going = node("going", 4, "big")
+    going["spec"] = {
+        "unschedulable": True,
+        "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}],
+    }
+    for first in (bare, ill, going):
+        state = cluster([first, node("well", 4, "big")])
+        held(state, "all", 4)
+        answer = what_if(state, Question([workload(4, 2)]))
+        assert further(answer) == {"big": 2}, first["metadata"]["name"]
+
+
+def test_a_node_that_is_drained_is_a_model_of_a_further_one_where_there_is_no_other() -> None:
+    for key in (
+        "node.kubernetes.io/unschedulable",
+        "node.kubernetes.io/disk-pressure",
+        "ToBeDeletedByClusterAutoscaler",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "karpenter.sh/disrupted",
+    ):
+        only = node("only", 4, "big")
+        only["spec"] = {"unschedulable": True, "taints": [{"key": key, "effect": "NoSchedule"}]}
+        assert further(what_if(cluster([only]), Question([workload(4, 1)]))) == {"big": 1}, key

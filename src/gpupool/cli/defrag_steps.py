@@ -7,42 +7,45 @@ places it. If it goes elsewhere, the cluster is not the one of the plan, and not
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
+import signal
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from gpupool.cli.defrag_cordons import Left, cordoned, uuids_of
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.progress import Progress, progress
 from gpupool.contract.allocation import BadAllocation, allocation_of
 from gpupool.contract.names import ANNOTATION_ALLOCATION
-from gpupool.contract.nodes import node_of
-from gpupool.core.gpu import Allocation, CardHealth
 from gpupool.engine.defrag import Move, Plan
-from gpupool.orders.cards import CannotOrder, CardOrders, order_card
+from gpupool.orders.cards import CannotOrder
 from kubeclient.client import Kube
-from kubeclient.errors import KubeError, NotFound
+from kubeclient.errors import KubeError, NotFound, TooMany, is_certain
 from kubeclient.objects import Obj
-from kubeclient.resources import NODES, PODS
+from kubeclient.resources import PODS
 
-_REASON = "gpupool defrag makes room here"
 _LONGEST_S = 600.0  # for one pod to leave, and for the next one to get a node
 _PAUSE_S = 0.5
+_OVER = ("Succeeded", "Failed")
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)  # a terminal that is closed; asyncio sees to Ctrl-C
 
 
 class Done(NamedTuple):
     moved: int
     total: int
     why: str = ""  # it stopped
+    left: tuple[Left, ...] = ()  # cards whose cordons could not be ended
 
     @property
     def is_complete(self) -> bool:
-        return self.moved == self.total
+        return self.moved == self.total and not self.left
 
     @property
     def words(self) -> str:
         said = f"{self.moved} of {self.total} pods moved."
-        return said if self.is_complete else f"{said} Stopped: {self.why}"
+        if self.moved < self.total:
+            said = f"{said} Stopped: {self.why}"
+        commands = "; ".join(f"gpupool gpu uncordon {each.node} {each.uuid}" for each in self.left)
+        return f"{said} Cards are still cordoned. Run: {commands}" if commands else said
 
 
 class _Stopped(Exception):
@@ -51,80 +54,90 @@ class _Stopped(Exception):
 
 def carry_out(plan: Plan, where: dict[str, str]) -> Done:
     with progress("Moving pods", total=len(plan.moves), at_once=True) as shown:
-        return ask_cluster(lambda kube: _carry_out(kube, plan, shown), doing="", **where)
+        return ask_cluster(lambda kube: _until_signal(kube, plan, shown), doing="", **where)
 
 
-async def _carry_out(kube: Kube, plan: Plan, shown: Progress) -> Done:
-    moved = 0
+async def _until_signal(kube: Kube, plan: Plan, shown: Progress) -> Done:
+    """Cordons outlive a process that just ends."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+    # One that is ignored stays so: nohup.
+    heard = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+    for number in heard:
+        loop.add_signal_handler(number, task.cancel)
     try:
-        async with _cordoned(kube, plan):
+        return await carried_out(kube, plan, shown)
+    finally:
+        for number in heard:
+            loop.remove_signal_handler(number)
+
+
+async def carried_out(kube: Kube, plan: Plan, shown: Progress) -> Done:
+    moved, why, at, left = 0, "", "", list[Left]()
+    try:
+        async with cordoned(kube, plan, _until, left):
             for move in plan.moves:
-                shown.say(f"{move.pod.namespace}/{move.pod.name}")
+                at = _shown(move)
+                shown.say(at)
                 await _move(kube, move)
                 moved += 1
                 shown.advance()
-    except (_Stopped, CannotOrder, KubeError) as error:
-        return Done(moved, len(plan.moves), str(error))
-    return Done(moved, len(plan.moves))
+    except (_Stopped, CannotOrder) as error:
+        why = str(error)
+    except KubeError as error:
+        why = f"{at}: {error}" if at else str(error)
+    except asyncio.CancelledError:
+        why = f"it was interrupted{f'; see where {at} is, which was next' if at else ''}."
+    return Done(moved, len(plan.moves), why, tuple(left))
 
 
-@contextlib.asynccontextmanager
-async def _cordoned(kube: Kube, plan: Plan) -> AsyncIterator[None]:
-    """The cards for which room is made; those that were cordoned before stay so."""
-    ours: list[tuple[str, str]] = []
-    try:
-        for node, allocation in plan.placements:
-            for uuid in sorted(_uuids(allocation)):
-                await order_card(kube, node, uuid, _cordon)
-                ours.append((node, uuid))
-        for node, uuid in ours:
-            cordoned = partial(_is_cordoned, kube, node, uuid)
-            await _until(cordoned, f"card {uuid} of node {node} was not cordoned")
-        yield
-    finally:
-        for node, uuid in ours:
-            with contextlib.suppress(CannotOrder, KubeError):
-                await order_card(kube, node, uuid, _uncordon)
-
-
-def _cordon(orders: CardOrders, uuid: str) -> None:
-    orders.cordoned.setdefault(uuid, _REASON)
-
-
-def _uncordon(orders: CardOrders, uuid: str) -> None:
-    if orders.cordoned.get(uuid) == _REASON:
-        del orders.cordoned[uuid]
-
-
-async def _is_cordoned(kube: Kube, node: str, uuid: str) -> bool:
-    """As the node's agent has published it: the scheduler believes that, and not the order."""
-    inventory = node_of(await kube.get(NODES, node)).inventory
-    return any(
-        card.uuid == uuid and card.health is not CardHealth.HEALTHY
-        for card in (inventory.cards if inventory else ())
-    )
+def _shown(move: Move) -> str:
+    return f"pod {move.pod.namespace}/{move.pod.name}"
 
 
 async def _move(kube: Kube, move: Move) -> None:
     pod = move.pod
-    shown = f"pod {pod.namespace}/{pod.name}"
+    shown = _shown(move)
     try:
         there = await kube.get(PODS, pod.name, pod.namespace)
     except NotFound as error:
         raise _Stopped(f"{shown} is gone.") from error
     if there["metadata"]["uid"] != pod.uid or there["spec"].get("nodeName") != move.source:
         raise _Stopped(f"{shown} is not on node {move.source} any more.")
+    is_over = (there.get("status") or {}).get("phase") in _OVER
+    if is_over or "deletionTimestamp" in there["metadata"]:
+        raise _Stopped(f"{shown} ends by itself now. Plan anew.")
     owner = _controller(there)
     before = {each["metadata"]["uid"] for each in await _pods_of(kube, pod.namespace, owner)}
-    await kube.evict(there)
+    await _evict(kube, there, shown)
     landed = await _next_pod(kube, pod.namespace, owner, before, shown)
     node, cards = landed["spec"]["nodeName"], _cards_of(landed)
-    if (node, cards) != (move.target.node, _uuids(move.target.allocation)):
+    if (node, cards) != (move.target.node, uuids_of(move.target.allocation)):
         name = landed["metadata"]["name"]
         raise _Stopped(
-            f"{shown} was to go to {_place(move.target.node, _uuids(move.target.allocation))}; "
+            f"{shown} was to go to {_place(move.target.node, uuids_of(move.target.allocation))}; "
             f"{name}, which takes its place, went to {_place(node, cards)}."
         )
+
+
+async def _evict(kube: Kube, pod: Obj, shown: str) -> None:
+    try:
+        await kube.evict(pod)
+    except KubeError as error:
+        if is_certain(error):
+            raise _Stopped(f"{shown} cannot be evicted: {error}") from error
+        # The answer was lost, and perhaps not the request. If so, its successor has to be seen to.
+        if not await _is_leaving(kube, pod):
+            raise _Stopped(f"{shown} was not evicted: {error}") from error
+
+
+async def _is_leaving(kube: Kube, pod: Obj) -> bool:
+    metadata = pod["metadata"]
+    try:
+        there = (await kube.get(PODS, metadata["name"], metadata["namespace"]))["metadata"]
+    except NotFound:
+        return True
+    return there["uid"] != metadata["uid"] or "deletionTimestamp" in there
 
 
 async def _next_pod(kube: Kube, namespace: str, owner: str, before: set[str], shown: str) -> Obj:
@@ -151,22 +164,27 @@ def _controller(pod: Obj) -> str:
 
 async def _until(holds: Callable[[], Awaitable[bool]], otherwise: str) -> None:
     """Raises _Stopped."""
+    last = ""
     try:
         async with asyncio.timeout(_LONGEST_S):
-            while not await holds():  # noqa: ASYNC110  # only the API server knows
+            while True:
+                try:
+                    if await holds():
+                        return
+                except KubeError as error:
+                    # Pods are on their way: a server that is busy or starts anew is waited for.
+                    if is_certain(error) and not isinstance(error, TooMany):
+                        raise
+                    last = f" The last answer: {error}"
                 await asyncio.sleep(_PAUSE_S)
     except TimeoutError as error:
-        raise _Stopped(f"{otherwise} after {_LONGEST_S:.0f} seconds.") from error
-
-
-def _uuids(allocation: Allocation) -> frozenset[str]:
-    return frozenset(share.uuid for gpus in allocation.containers for share in gpus.shares)
+        raise _Stopped(f"{otherwise} after {_LONGEST_S:.0f} seconds.{last}") from error
 
 
 def _cards_of(pod: Obj) -> frozenset[str]:
     text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATION)
     try:
-        return _uuids(allocation_of(text)) if text else frozenset()
+        return uuids_of(allocation_of(text)) if text else frozenset()
     except BadAllocation:
         return frozenset()
 

@@ -112,6 +112,35 @@ async def all_completed(kube: "Kube", templates: "Sequence[PodTemplate]") -> "li
     return made
 
 
+def as_created(template: "PodTemplate") -> "Obj":
+    """What the API server would do to a pod, as far as decisions depend on it, where there is no
+    server: behind a snapshot. Raises ClickException for what it would refuse to read."""
+    from gpupool.contract.object_shapes import wrong_pod
+
+    pod = template.pod
+    metadata = pod["metadata"]
+    if wrong := wrong_pod(pod):
+        whose = f"{template.kind} {metadata['namespace']}/{metadata['name']}"
+        raise click.ClickException(f"{whose}: {wrong} in its pod.")
+    spec = pod["spec"]
+    asking = {
+        part: [_with_requests(each) for each in spec.get(part) or ()]
+        for part in ("containers", "initContainers")
+    }
+    return {**pod, "spec": {**_with_requests(spec), **asking}}
+
+
+def _with_requests(asking: "Obj") -> "Obj":
+    """Of a container or a pod: a request that is missing is as large as the limit. Manifests may
+    have plain numbers."""
+    resources = asking.get("resources")
+    if not resources:
+        return asking
+    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    requests = {name: str(amount) for name, amount in asked.items()}
+    return {**asking, "resources": {**resources, "requests": requests}}
+
+
 def refusal_words(template: "PodTemplate", error: "Refused") -> str:
     """The dry run gave the pod a name of its own, which the user has never seen."""
     name = template.pod["metadata"]["name"]

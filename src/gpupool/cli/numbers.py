@@ -5,6 +5,11 @@ import math
 import click
 
 
+def told(text: str) -> str:
+    """As much of what somebody typed as a message needs."""
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 class Whole(click.IntRange):
     """A whole number in a range."""
 
@@ -15,8 +20,8 @@ class Whole(click.IntRange):
         # Length before value: Python refuses to read thousands of digits.
         is_number = text.removeprefix("-").isascii() and text.removeprefix("-").isdecimal()
         if not is_number or len(text) > 15 or not self.min <= int(text) <= self.max:  # type: ignore[operator]  # both ends are given
-            shown = text if len(text) <= 60 else f"{text[:57]}..."
-            self.fail(f'wanted a whole number from {self.min} to {self.max}, found "{shown}".')
+            words = f"wanted a whole number from {self.min} to {self.max}"
+            self.fail(f'{words}, found "{told(text)}".')
         return int(text)
 
 

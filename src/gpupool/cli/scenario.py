@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import click
+
 from kubeclient.objects import Obj
-from kubeclient.resources import Resource
+from kubeclient.resources import PODS, Resource
 
 if TYPE_CHECKING:
     from gpupool.contract.manifests import PodTemplate
@@ -19,7 +21,33 @@ def whole_state(objects: Objects, policy: str) -> "ClusterState":
     """With all pods that wait, whoever is to place them: they compete for the same cards."""
     from gpupool.scheduler.follow import EVERYBODY, state_of
 
-    return state_of(objects, policy, EVERYBODY)
+    state = state_of(objects, policy, EVERYBODY, _not_read)
+    _know_volumes(state, objects)
+    return state
+
+
+def _know_volumes(state: "ClusterState", objects: Objects) -> None:
+    """Of pods that run: those that move need a node that reaches their volumes, too. A scheduler
+    moves nobody, and knows them of waiting pods alone."""
+    from gpupool.contract.volumes import claim_uses, with_volumes
+
+    cluster = state.cluster
+    for pod in objects[PODS]:
+        held = cluster.held(uid_of(pod))
+        if held is not None and any(True for _ in claim_uses(pod)):
+            request = with_volumes(held.pod, pod, state.storage)
+            cluster.hold(request, held.node, held.allocation)
+
+
+def _not_read(resource: Resource, obj: Obj, error: Exception) -> None:
+    """What is answered without it may be wrong, and whoever asks has to know."""
+    name = f"{resource.kind} {shown(obj)}"
+    click.echo(f"Warning: {name} is left out, it cannot be read: {error!r}", err=True)
+
+
+def shown(obj: Obj) -> str:
+    metadata = obj["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
 
 
 def uid_of(pod: Obj) -> str:
@@ -37,6 +65,13 @@ def lives_with_its_node(pod: Obj) -> bool:
     return is_static or controller_of(pod) == "DaemonSet"
 
 
+def ends_with_its_node(pod: Obj) -> bool:
+    """Nobody makes it again for that. One that terminates has its successor already, which counts
+    itself; only a StatefulSet waits until it is gone."""
+    is_going = "deletionTimestamp" in pod["metadata"] and controller_of(pod) != "StatefulSet"
+    return is_going or lives_with_its_node(pod)
+
+
 def workload_of(
     state: "ClusterState", template: "PodTemplate", pod: Obj, replicas: int | None
 ) -> "Workload":
@@ -45,6 +80,12 @@ def workload_of(
     from gpupool.scheduler.what_if import MOST_COPIES, Workload
 
     metadata = template.pod["metadata"]
+    copies = replicas or template.copies
+    if copies > MOST_COPIES:
+        raise click.ClickException(
+            f"{template.kind} {metadata['namespace']}/{metadata['name']}: at most {MOST_COPIES} "
+            f"pods of one workload are tried, and it has {copies}. Ask about fewer."
+        )
     named = {**pod["metadata"], **{key: metadata[key] for key in ("name", "namespace")}, "uid": ""}
     group = group_of(named)
     return Workload(
@@ -52,6 +93,6 @@ def workload_of(
         metadata["namespace"],
         metadata["name"],
         request_with_volumes({**pod, "metadata": named}, state.storage),
-        min(replicas or template.copies, MOST_COPIES),
+        copies,
         group if isinstance(group, Group) else None,
     )

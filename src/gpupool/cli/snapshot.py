@@ -9,6 +9,7 @@ import click
 from gpupool.cli.known_names import files
 from gpupool.cli.options import access_options
 from gpupool.cli.programs import ask_cluster
+from gpupool.cli.scenario import shown
 
 if TYPE_CHECKING:
     from kubeclient.client import Kube
@@ -90,8 +91,26 @@ def read_snapshot(file: Path) -> "dict[Resource, list[Obj]]":
         )
     by_kind: dict[str, list[Obj]] = {}
     for item in items:
+        if wrong := _wrong(item):
+            raise click.ClickException(f"{file}: {item['kind']} {shown(item)}: {wrong}.")
         by_kind.setdefault(str(item.get("kind")), []).append(item)
     return {resource: by_kind.get(resource.kind, []) for resource in handlers_of(empty_state())}
+
+
+def _wrong(item: "Obj") -> str:
+    from gpupool.contract.object_shapes import wrong_node, wrong_pod
+
+    match item.get("kind"):
+        case "Pod":
+            metadata = item["metadata"]
+            has_uid = isinstance(metadata.get("uid"), str) and metadata["uid"]
+            return wrong_pod(item) or (
+                "" if has_uid else "metadata.uid: wanted a text, found nothing"
+            )
+        case "Node":
+            return wrong_node(item)
+        case _:
+            return ""
 
 
 def _is_object(item: object) -> bool:

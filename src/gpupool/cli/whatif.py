@@ -9,19 +9,20 @@ import click
 
 from gpupool.cli.exit_codes import DONE, ERROR
 from gpupool.cli.known_names import files, nodes, policies
-from gpupool.cli.manifests import all_completed, read_pod_templates
-from gpupool.cli.numbers import Whole
+from gpupool.cli.manifests import all_completed, as_created, read_pod_templates
+from gpupool.cli.numbers import Whole, told
 from gpupool.cli.options import POLICY_HELP, access_options, chosen_namespace, namespace_option
 from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.scenario import (
     Objects,
     controller_of,
-    lives_with_its_node,
+    ends_with_its_node,
     uid_of,
     whole_state,
     workload_of,
 )
+from kubeclient.bounded_numbers import bounded_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,11 +43,11 @@ class _MoreNodes(click.ParamType[tuple[str, int]]):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int]:
         pool, _, count = str(value).partition("=")
-        number = count.removeprefix("+")
-        if not (pool and number.isdecimal() and 0 < int(number) <= _MOST_NODES):
+        number = bounded_number(count.removeprefix("+"))
+        if not pool or number is None or not 0 < number <= _MOST_NODES:
             words = f"wanted POOL=+N with N from 1 to {_MOST_NODES}, as in cgpu=+2"
-            self.fail(f'{words}; found "{value}".', param, ctx)
-        return pool, int(number)
+            self.fail(f'{words}; found "{told(str(value))}".', param, ctx)
+        return pool, number
 
 
 class _Asked(NamedTuple):
@@ -154,7 +155,7 @@ def _read(
     if snapshot is not None:
         from gpupool.cli.snapshot import read_snapshot
 
-        return read_snapshot(snapshot), [_as_created(template.pod) for template in templates]
+        return read_snapshot(snapshot), [as_created(template) for template in templates]
 
     async def ask(kube: "Kube") -> "tuple[Objects, list[Obj]]":
         from gpupool.scheduler.follow import read_objects
@@ -181,25 +182,9 @@ def _question(state: "ClusterState", objects: "Objects", asked: _Asked) -> "Ques
     return Question(
         without=frozenset(asked.without),
         more=counts,
-        bound_to_node=frozenset(uid_of(pod) for pod in going if lives_with_its_node(pod)),
+        bound_to_node=frozenset(uid_of(pod) for pod in going if ends_with_its_node(pod)),
         alone=frozenset(uid_of(pod) for pod in going if not controller_of(pod)),
     )
-
-
-def _as_created(pod: "Obj") -> "Obj":
-    """What the API server would do to a pod, as far as decisions depend on it. There is no server
-    behind a snapshot."""
-    containers = [
-        {**each, "resources": _with_requests(each.get("resources") or {})}
-        for each in pod["spec"]["containers"]
-    ]
-    return {**pod, "spec": {**pod["spec"], "containers": containers}}
-
-
-def _with_requests(resources: "Obj") -> "Obj":
-    """A request that is missing is as large as the limit. Manifests may have plain numbers."""
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {**resources, "requests": {name: str(amount) for name, amount in asked.items()}}
 
 
 def _no_pool(pool: str, state: "ClusterState") -> str:

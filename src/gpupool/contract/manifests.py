@@ -68,8 +68,18 @@ def _template(obj: Obj, namespace: str) -> PodTemplate | None:
 def _copies(obj: Obj) -> int:
     """1 where the object does not say, or says nonsense: the API server refuses that."""
     spec = _map(obj.get("spec"))
-    number = spec.get("replicas", spec.get("parallelism", 1))
-    return number if isinstance(number, int) and number >= 0 else 1
+    if obj.get("kind") == "CronJob":
+        spec = _map(_map(spec.get("jobTemplate")).get("spec"))
+    number = _count(spec.get("replicas", spec.get("parallelism")))
+    # A Job does not run more of them than have still to be done.
+    most = _count(spec.get("completions"))
+    found = 1 if number is None else number
+    return found if most is None else min(found, most)
+
+
+def _count(value: object) -> int | None:
+    is_one = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if is_one else None  # type: ignore[return-value]
 
 
 def _map(value: object) -> Obj:

@@ -43,11 +43,13 @@ _POD_SPEC = (
     "activeDeadlineSeconds",
     "terminationGracePeriodSeconds",
 )
-_POD_STATUS = ("phase", "nominatedNodeName", "startTime", "resize", "resources", "conditions")
+_POD_STATUS = ("phase", "nominatedNodeName", "startTime", "resize", "resources")
+_CONDITION = ("type", "status", "reason", "lastTransitionTime")
+_SCHEDULED = "PodScheduled"  # its message says where room is kept. Others' may say anything
 _CONTAINER = ("name", "resources", "ports", "restartPolicy")
 _CONTAINER_STATUS = ("name", "resources", "allocatedResources")
 _NODE_SPEC = ("taints", "unschedulable")
-_NODE_STATUS = ("allocatable", "capacity", "conditions")
+_NODE_STATUS = ("allocatable", "capacity")
 _VOLUME_SPEC = ("claimRef", "nodeAffinity", "storageClassName", "accessModes", "capacity")
 _CLAIM_SPEC = ("volumeName", "storageClassName", "accessModes", "resources", "volumeMode")
 
@@ -93,11 +95,19 @@ def _pod(pod: Obj) -> Obj:
     claims = [_claim_of(volume) for volume in spec.get("volumes") or ()]
     if any(claims):
         kept["volumes"] = [claim for claim in claims if claim]
-    seen = _only(status, _POD_STATUS)
+    seen = _only(status, _POD_STATUS) | _conditions(status)
     for part in ("containerStatuses", "initContainerStatuses"):
         if status.get(part):
             seen[part] = [_only(each, _CONTAINER_STATUS) for each in status[part]]
     return {"spec": kept, "status": seen}
+
+
+def _conditions(status: Obj) -> Obj:
+    found = []
+    for each in status.get("conditions") or ():
+        fields = (*_CONDITION, "message") if each.get("type") == _SCHEDULED else _CONDITION
+        found.append(_only(each, fields))
+    return {"conditions": found} if found else {}
 
 
 def _claim_of(volume: Obj) -> Obj:
@@ -109,7 +119,8 @@ def _claim_of(volume: Obj) -> Obj:
 
 def _node(node: Obj) -> Obj:
     spec, status = node.get("spec") or {}, node.get("status") or {}
-    return {"spec": _only(spec, _NODE_SPEC), "status": _only(status, _NODE_STATUS)}
+    kept = _only(status, _NODE_STATUS) | _conditions(status)
+    return {"spec": _only(spec, _NODE_SPEC), "status": kept}
 
 
 def _volume(volume: Obj) -> Obj:

@@ -2,7 +2,8 @@
 
 On each node that could help, sets of its pods are tried, small ones first: without them the new pod
 must fit there, and each of them must find another place. Nobody is moved to make room for one that
-moves, so the moves can be made in any order.
+moves, so the moves can be made in any order. Pods that move share no card with pods that room is
+made for: those cards are cordoned while they move.
 
 Among nodes: the fewest moves, then the lowest priorities, then the least running time that is lost.
 Changes nothing.
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 
-from gpupool.core.gpu import GpuAsk, GpuMode
+from gpupool.core.gpu import Allocation, ContainerGpus, GpuAsk, GpuMode, Isolation
 from gpupool.core.pods import DisruptionBudget, PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, decide_on
@@ -69,13 +70,24 @@ def room_for(
         for pod in pods:
             moved = frozenset(each.pod.uid for each in moves)
             left = rules.most_moves - len(moves)
-            found = _Search(cluster, pod, policy, rules, moved).best(left)
-            if found is None:
+            so_far = Plan(tuple(placements), tuple(moves))
+            found = _Search(cluster, pod, policy, _rules_after(moves, rules), moved, so_far)
+            step = found.best(left)
+            if step is None:
                 return NoPlan(len(placements))
-            _carry_out(trying, pod, found)
-            placements += found.placements
-            moves += found.moves
+            _carry_out(trying, pod, step)
+            placements += step.placements
+            moves += step.moves
     return Plan(tuple(placements), tuple(moves))
+
+
+def _rules_after(moves: Sequence[Move], rules: Rules) -> Rules:
+    """With what the budgets still allow after these moves."""
+    budgets = [
+        replace(budget, allowed=budget.allowed - sum(budget.covers(each.pod) for each in moves))
+        for budget in rules.budgets
+    ]
+    return replace(rules, budgets=budgets)
 
 
 def _carry_out(trying: Trial, pod: PodRequest, plan: Plan) -> None:
@@ -95,10 +107,13 @@ class _Search:
     policy: Policy
     rules: Rules
     moved: frozenset[str]  # uids of pods that have moved already: once is enough
+    so_far: Plan  # for pods before this one
 
     def best(self, most: int) -> Plan | None:
         """With at most so many moves."""
-        decision = decide(self.cluster, self.pod, self.policy)
+        with trial(self.cluster) as trying:
+            self._close_targets(trying)
+            decision = decide(self.cluster, self.pod, self.policy)
         if isinstance(decision, Placement):
             return Plan((decision,), ())
         best: Plan | None = None
@@ -147,7 +162,9 @@ class _Search:
 
     def _may_move(self, held: Held) -> bool:
         gone = held.pod.terminating or held.reserved or held.pod.uid in self.moved
-        return not gone and self.rules.may_move(held)
+        # The eviction API refuses pods that two budgets cover.
+        covered = sum(budget.covers(held.pod) for budget in self.rules.budgets)
+        return not gone and covered <= 1 and self.rules.may_move(held)
 
     def _plan(self, state: NodeState, leaving: Sequence[Held]) -> Plan | None:
         """The pod on this node, and those that leave it elsewhere. None: one has no room."""
@@ -156,12 +173,26 @@ class _Search:
         with trial(self.cluster) as trying:
             for held in leaving:
                 trying.release(held.pod.uid)
-            here = decide_on(self.cluster, self.pod, self.policy, (state.node.name,))
+            with trial(self.cluster) as beside:
+                self._close_targets(beside)
+                here = decide_on(self.cluster, self.pod, self.policy, (state.node.name,))
             if not isinstance(here, Placement):
                 return None
             trying.hold(self.pod, here.node, here.allocation)
+            _close(trying, (*self.so_far.placements, here))
             moves = _elsewhere(self.cluster, leaving, self.policy, trying)
         return Plan((here,), moves) if moves is not None else None
+
+    def _close_targets(self, trying: Trial) -> None:
+        _close(trying, [move.target for move in self.so_far.moves])
+
+
+def _close(trying: Trial, placements: Sequence[Placement]) -> None:
+    """To all others, for the time of the trial."""
+    for at, (node, given) in enumerate(placements):
+        shares = {share.uuid: share for gpus in given.containers for share in gpus.shares}
+        whole = ContainerGpus("", tuple(shares.values()), Isolation.WHOLE)
+        trying.hold(PodRequest(f"closed/{at}", "", "", {}), node, Allocation((whole,)))
 
 
 def _elsewhere(

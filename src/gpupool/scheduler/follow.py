@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import gc
 import logging
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from gpupool.engine.policies import DEFAULT
 from gpupool.scheduler.cluster_state import ClusterState
@@ -30,6 +30,8 @@ from kubeclient.resources import (
 )
 
 log = logging.getLogger(__name__)
+
+Broke = Callable[[Resource, Obj, Exception], None]
 
 _LONGEST_PAUSE_S = 30.0  # of the garbage collector. 20,000 pods are read in five
 
@@ -118,6 +120,10 @@ def empty_state(policy: str = DEFAULT, schedulers: Container[str] = ()) -> Clust
     return ClusterState(schedulers, policy, lambda: None, seconds_since_boot)
 
 
+def _logged(_resource: Resource, obj: Obj, error: Exception) -> None:
+    log.error("object not understood", extra={"object": obj["metadata"]["name"]}, exc_info=error)
+
+
 async def read_cluster(
     kube: Kube, policy: str = DEFAULT, schedulers: Container[str] = ()
 ) -> ClusterState:
@@ -134,16 +140,17 @@ def state_of(
     objects: Mapping[Resource, Sequence[Obj]],
     policy: str = DEFAULT,
     schedulers: Container[str] = (),
+    broke: Broke = _logged,
 ) -> ClusterState:
-    """`schedulers`: pods that wait for one of these count as waiting."""
+    """`schedulers`: pods that wait for one of these count as waiting. `broke`: as in a mirror, one
+    object that is not understood does not hide all the others."""
     state = empty_state(policy, schedulers)
     for resource, handler in handlers_of(state).items():
         for obj in objects.get(resource, ()):
             try:
                 handler(None, obj)
-            except Exception:  # as in a mirror: one object must not hide all the others
-                name = obj["metadata"]["name"]
-                log.exception("object not understood", extra={"object": name})
+            except Exception as error:  # noqa: BLE001  # whatever it is, it is told
+                broke(resource, obj, error)
     return state
 
 

@@ -32,6 +32,7 @@ from gpupool.scheduler.turns import (
     place,
     why_not,
 )
+from kubeclient.placement import Taint
 
 MOST_COPIES = 10_000  # of one workload that are tried
 # That are counted beyond what was asked for. On a large cluster most would fit, and to count all of
@@ -39,7 +40,14 @@ MOST_COPIES = 10_000  # of one workload that are tried
 MOST_FURTHER_COPIES = 1_000
 MOST_FURTHER_NODES = 100  # that are tried as an addition
 _FURTHER = "new/"  # how names of nodes begin that do not exist; no real name has a "/"
-_NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+# How keys of taints begin that say how one node is, or what becomes of it.
+_OF_ONE_NODE = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "karpenter.sh/",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +189,21 @@ def node_kinds(cluster: ClusterModel) -> dict[str, NodeInfo]:
     found: dict[str, NodeInfo] = {}
     for index in cluster.all_nodes():
         node = cluster.at(int(index)).node
-        found.setdefault(pool_of_labels(node.labels) or node.name, node)
+        pool = pool_of_labels(node.labels) or node.name
+        if pool not in found or _wellness(node) > _wellness(found[pool]):
+            found[pool] = node
     return {pool: _as_new(node) for pool, node in found.items()}
+
+
+def _wellness(node: NodeInfo) -> tuple[bool, bool, bool]:
+    """What a node offers that is not well is less than what a further one would."""
+    cards = node.inventory.cards if node.inventory else ()
+    is_well = not node.unschedulable and not any(map(_is_of_one_node, node.taints))
+    return bool(cards), all(card.health is CardHealth.HEALTHY for card in cards), is_well
+
+
+def _is_of_one_node(taint: Taint) -> bool:
+    return taint.key.startswith(_OF_ONE_NODE)
 
 
 def _as_new(node: NodeInfo) -> NodeInfo:
@@ -193,7 +214,7 @@ def _as_new(node: NodeInfo) -> NodeInfo:
             for card in inventory.cards
         )
         inventory = replace(inventory, cards=cards, other_walls=())
-    taints = tuple(taint for taint in node.taints if taint.key not in _NOT_READY)
+    taints = tuple(taint for taint in node.taints if not _is_of_one_node(taint))
     return replace(node, inventory=inventory, taints=taints, unschedulable=False)
 
 
@@ -205,7 +226,8 @@ def _leavers(cluster: ClusterModel, question: Question) -> Iterator[Leaver]:
         for each in held:
             cluster.release(each.pod.uid)
             if each.pod.uid not in question.bound_to_node:
-                yield Leaver(each.pod, name, comes_back=each.pod.uid not in question.alone)
+                pod = replace(each.pod, terminating=False, preempted=False)
+                yield Leaver(pod, name, comes_back=each.pod.uid not in question.alone)
 
 
 # -- pods in the order in which the scheduler tries them --------------------------------------
