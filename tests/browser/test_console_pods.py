@@ -53,6 +53,13 @@ async def screen_shows(page: Page, text: str) -> None:
     await page.until(f"document.querySelector('#terminal .screen').innerText.includes({text!r})")
 
 
+async def prompts(page: Page) -> None:
+    """The shell waits for a command: what is typed earlier stands before its prompt."""
+    await page.until(
+        r"/(^|\n)[#$]\s*$/.test(document.querySelector('#terminal .screen').innerText)"
+    )
+
+
 async def types(page: Page, text: str) -> None:
     await page.until("document.activeElement.matches('#terminal .typed')")
     await page.type(text)
@@ -90,19 +97,23 @@ async def test_a_terminal_takes_keys_as_a_terminal_does(
         # Once it answers, it waits for its next line, and Ctrl-C ends it. A shell between two
         # commands of its own would drop that Ctrl-C; and a line that is typed before the next
         # prompt can be read by the program that is about to end.
+        await prompts(page)
         await types(page, "cat")
         await types(page, "a line")
         await screen_shows(page, "a line\na line\n")
         await page.press("c", 67, ctrl=True)
-        await screen_shows(page, "^C\n#")
+        await screen_shows(page, "^C\n")
+        await prompts(page)
         await types(page, "echo free-$((1+1)); printf '\\033[1;31mred\\033[0m\\n'")
         await screen_shows(page, "free-2")
         await page.until("document.querySelector('#terminal .bold.f1')?.textContent === 'red'")
         # Backspace and the arrow keys are the shell's own.
+        await prompts(page)
         await page.type("echo abX")
         await page.press("Backspace", 8)
         await types(page, "c-end")
         await screen_shows(page, "\nabc-end")
+        await prompts(page)
         await types(page, f"echo '{EVIL}'")
         await page.until(
             "document.querySelector('#terminal .screen').innerText.split('<img').length > 2"
