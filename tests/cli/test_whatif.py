@@ -87,7 +87,6 @@ def test_a_number_of_nodes_that_is_none_is_said_to_be_none(asked: Asked, count: 
             },
             3,
         ),
-        (workload("Deployment", {"replicas": True}), 1),
     ],
 )
 def test_a_workload_has_as_many_pods_as_run_at_the_same_time(

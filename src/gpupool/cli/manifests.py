@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpupool.cli.numbers import told
+
 if TYPE_CHECKING:
     from gpupool.contract.manifests import PodTemplate
     from kubeclient.client import Kube
@@ -31,6 +33,7 @@ def read_pod_templates(file: Path, namespace: str) -> "list[PodTemplate]":
         raise click.ClickException("\n".join(problem.line(source) for problem in found))
     objects = [obj for document in found for obj in objects_of(document.data)]
     _check_spelling(objects, source)
+    _check_counts(objects, source)
     templates = pod_templates(objects, namespace)
     if not templates:
         kinds = ", ".join(sorted(set(map(_described, objects))))
@@ -54,6 +57,26 @@ def _check_spelling(objects: "list[Obj]", source: str) -> None:
                 f"{source}: wanted kind: {wanted}, found {found}. "
                 "The API server knows kinds only with their capital letters."
             )
+
+
+def _check_counts(objects: "list[Obj]", source: str) -> None:
+    """The dry run asks about a pod alone: nobody else would say it of the workload."""
+    from gpupool.contract.manifests import wrong_count
+
+    for obj in objects:
+        wrong = wrong_count(obj)
+        if wrong is not None:
+            field, found = wrong
+            raise click.ClickException(
+                f"{source}: {_shown(obj)}: {field}: wanted a whole number from 0 on, "
+                f'found "{told(str(found))}".'
+            )
+
+
+def _shown(obj: "Obj") -> str:
+    metadata = obj.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return f"{obj['kind']} {told(str(name or 'without a name'))}"
 
 
 def _described(obj: "Obj") -> str:

@@ -16,6 +16,15 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
 _USUAL_PLACE = ("spec", "template")
+# Fields of a workload's spec that say how many pods it has. Other kinds may mean something else.
+_OF_A_JOB = ("parallelism", "completions")
+_COUNTS: dict[str, tuple[str, ...]] = {
+    "Deployment": ("replicas",),
+    "StatefulSet": ("replicas",),
+    "ReplicaSet": ("replicas",),
+    "Job": _OF_A_JOB,
+    "CronJob": _OF_A_JOB,
+}
 
 
 class PodTemplate(NamedTuple):
@@ -65,16 +74,31 @@ def _template(obj: Obj, namespace: str) -> PodTemplate | None:
     return PodTemplate(kind, pod, _copies(obj))
 
 
+def wrong_count(obj: Obj) -> tuple[str, object] | None:
+    """The field with a number of pods that the API server would refuse, and what it has."""
+    spec = _counting_spec(obj)
+    for name in _COUNTS.get(str(obj.get("kind")), ()):
+        found = spec.get(name)
+        if found is not None and _count(found) is None:
+            return name, found
+    return None
+
+
 def _copies(obj: Obj) -> int:
-    """1 where the object does not say, or says nonsense: the API server refuses that."""
-    spec = _map(obj.get("spec"))
-    if obj.get("kind") == "CronJob":
-        spec = _map(_map(spec.get("jobTemplate")).get("spec"))
+    """1 where the object does not say, or says what is no number (`wrong_count`)."""
+    spec = _counting_spec(obj)
     number = _count(spec.get("replicas", spec.get("parallelism")))
     # A Job does not run more of them than have still to be done.
     most = _count(spec.get("completions"))
     found = 1 if number is None else number
     return found if most is None else min(found, most)
+
+
+def _counting_spec(obj: Obj) -> Obj:
+    spec = _map(obj.get("spec"))
+    if obj.get("kind") == "CronJob":
+        return _map(_map(spec.get("jobTemplate")).get("spec"))
+    return spec
 
 
 def _count(value: object) -> int | None:
