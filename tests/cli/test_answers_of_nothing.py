@@ -19,6 +19,16 @@ def test_pods_that_no_tried_number_of_nodes_takes_might_fit_on_more() -> None:
     assert "would not fit with 100 further nodes of any pool" in words_of(whatif_page(answer))
 
 
+def test_a_workload_of_0_replicas_asks_for_no_pods_and_is_told_how_many_would_fit() -> None:
+    pod = PodRequest(uid="u", namespace="default", name="a", resources={"pods": 1})
+    workload = Workload("Deployment", "default", "a", pod, copies=0)
+    said = words_of(whatif_page(Answer((Fate(workload, (), 2, "no card is free"),), (), ())))
+    assert said.splitlines()[:2] == [
+        "Deployment default/a: asks for no pods",
+        "  2 pods would fit",
+    ]
+
+
 def test_without_a_free_card_no_pod_with_0_whole_cards_is_promised() -> None:
     said = words_of(defrag_page(Proposal((), None, 0, 0)))
     assert said == "No move gains anything: no whole card is free, and no move would free one."

@@ -91,6 +91,7 @@ def command(output: Output, **given: Any) -> None:
     templates: list[PodTemplate] = []
     if asked.file is not None:
         templates = read_pod_templates(asked.file, chosen_namespace(asked.namespace, given))
+        _check_asks_for_pods(asked.file, templates)
 
     async def ask(kube: "Kube") -> "Proposal":
         from gpupool.scheduler.follow import read_objects
@@ -109,6 +110,15 @@ def command(output: Output, **given: Any) -> None:
         click.echo(done.words, err=True)
         sys.exit(DONE if done.is_complete else ERROR)
     sys.exit(DONE)
+
+
+def _check_asks_for_pods(file: Path, templates: "list[PodTemplate]") -> None:
+    """Without pods the plan would be the one that is made without a manifest."""
+    if not any(template.copies for template in templates):
+        names = ", ".join(f"{each.kind} {each.pod['metadata']['name']}" for each in templates)
+        raise click.ClickException(
+            f"{file}: wanted at least one pod to make room for, found none: {names} has 0 replicas."
+        )
 
 
 def _proposal(

@@ -54,6 +54,7 @@ def _of_workload(fate: Fate) -> Iterator[Line]:
     tone = Tone.GOOD if fits else Tone.CAUTION
     pods = _count(workload.copies, "pod")
     said = f"{pods} would fit" if fits else f"{placed} of {pods} would fit"
+    said = said if workload.copies else "asks for no pods"
     yield Line(f"{name}: {said}", tone, toned=len(name), indent=2)
     by_place = Counter((each.node, _cards(each.allocation)) for each in fate.placed)
     for (node, cards), count in by_place.most_common(_MOST_NODES):
@@ -63,8 +64,8 @@ def _of_workload(fate: Fate) -> Iterator[Line]:
         yield Line(f"  and {len(by_place) - _MOST_NODES} more places", indent=4)
     if fits and fate.more:
         at_least = "at least " if fate.more == MOST_FURTHER_COPIES else ""
-        more = _count(fate.more, "more copy", "more copies")
-        yield Line(f"  {at_least}{more} would fit, too", indent=4)
+        more = _count(fate.more, "more copy", "more copies") if placed else _count(fate.more, "pod")
+        yield Line(f"  {at_least}{more} would fit{', too' if placed else ''}", indent=4)
     if fate.why:
         yield Line(f"  the next one would not: {fate.why}", indent=4)
 

@@ -117,6 +117,10 @@ MANIFESTS: dict[str, str | bytes] = {
     "lonely-percent-pod.yaml": pod("aliyun.com/gpu-core.percentage: 50"),
     "both-pod.yaml": pod("aliyun.com/gpu-mem: 3, nvidia.com/gpu: 1"),
     "part-pod.yaml": pod("nvidia.com/gpu: 0.5"),
+    "no-pods.yaml": (
+        "kind: Deployment\nmetadata: {name: a}\n"
+        "spec: {replicas: 0, template: {spec: {containers: [{name: c}]}}}\n"
+    ),
     "list-pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 3}\n",
 }
 

@@ -52,6 +52,7 @@ MANIFEST = (
     bad(2, "explain", "Name a pod, or a manifest with -f", "gpupool explain --help"),
     bad(2, "explain a -f pod.yaml", "Name a pod, or a manifest with -f; found both, a and -f pod"),
     bad(2, "explain a --policy nope", "--policy", 'no policy "nope"; there are residue'),
+    bad(1, "defrag --for no-pods.yaml -n a", "no-pods.yaml: wanted at least one pod", "0 replicas"),
     bad(2, "explain -f nowhere.yaml", "'--filename'", "File 'nowhere.yaml' does not exist"),
     bad(2, "explain -f dir", "'--filename'", "File 'dir' is a directory"),
     bad(1, f"explain -f {UNREADABLE}", UNREADABLE, "wanted a manifest", "Input/output error"),
