@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 COMMANDS = dict(every_command())
 EXAMPLES = [(path, line) for path, command in COMMANDS.items() for line in examples_of(command)]
 # The files that examples read.
-FILES = ("training.yaml", "pods.csv", "nodes.csv", "tls.crt", "tls.key", "ca.crt")
+FILES = ("training.yaml", "cluster.json", "pods.csv", "nodes.csv", "tls.crt", "tls.key", "ca.crt")
 
 
 @pytest.mark.parametrize("path", COMMANDS)

@@ -73,20 +73,12 @@ async def _read(kube: "Kube") -> "dict[Resource, list[Obj]]":
 
 def read_snapshot(file: Path) -> "dict[Resource, list[Obj]]":
     """The objects of a snapshot, by resource, as `read_objects` returns them."""
-    import orjson
-
     from gpupool.scheduler.follow import empty_state, handlers_of
 
-    try:
-        with file.open("rb") as opened:
-            raw = opened.read(_MOST_BYTES + 1)
-        found = orjson.loads(raw) if len(raw) <= _MOST_BYTES else None
-    except orjson.JSONDecodeError:
-        found = None
-    items = found.get("items") if isinstance(found, dict) else None
-    if not isinstance(items, list) or not all(map(_is_object, items)):
+    items = _items_of(file)
+    if isinstance(items, str):
         raise click.ClickException(
-            f"{file}: wanted a snapshot of a cluster, found something else. "
+            f"{file}: wanted a snapshot of a cluster, found {items}. "
             "Make one with: gpupool snapshot FILE."
         )
     by_kind: dict[str, list[Obj]] = {}
@@ -95,6 +87,24 @@ def read_snapshot(file: Path) -> "dict[Resource, list[Obj]]":
             raise click.ClickException(f"{file}: {item['kind']} {shown(item)}: {wrong}.")
         by_kind.setdefault(str(item.get("kind")), []).append(item)
     return {resource: by_kind.get(resource.kind, []) for resource in handlers_of(empty_state())}
+
+
+def _items_of(file: Path) -> "list[Obj] | str":
+    """A text: what the file is instead of a snapshot."""
+    import orjson
+
+    with file.open("rb") as opened:
+        raw = opened.read(_MOST_BYTES + 1)
+    if len(raw) > _MOST_BYTES:
+        return "more than 1 GiB"
+    try:
+        found = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        return f"no JSON ({error})" if raw.strip() else "nothing"
+    items = found.get("items") if isinstance(found, dict) else None
+    if not isinstance(items, list) or not all(map(_is_object, items)):
+        return "JSON without a list of objects in items"
+    return items
 
 
 def _wrong(item: "Obj") -> str:

@@ -88,7 +88,7 @@ class _Asked(NamedTuple):
 )
 @click.option(
     "--snapshot",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
     shell_complete=files,
     help="Ask about the cluster in this file (gpupool snapshot), not about a live one.",
 )
