@@ -87,6 +87,15 @@ def workload(cards: int, copies: int, priority: int = 0, group: Group | None = N
     return Workload("Deployment", "team", "new", request, copies, group)
 
 
+def test_a_single_pod_keeps_its_name_and_copies_have_numbers() -> None:
+    request = request_with_volumes(pod("eight", 8), cluster([]).storage)
+    single = Workload("Pod", "team", "eight", request, 1)
+    assert [each.name for each in single.pods] == ["eight"]
+    assert single.copy(1).name == "eight-1"
+    several = Workload("Pod", "team", "eight", request, 2)
+    assert [each.name for each in several.pods] == ["eight-0", "eight-1"]
+
+
 def test_copies_are_placed_until_the_next_one_does_not_fit_and_it_is_said_why() -> None:
     answer = what_if(cluster([node("a", 8)]), Question([workload(3, 4)]))
     (fate,) = answer.fates

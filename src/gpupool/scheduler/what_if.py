@@ -67,7 +67,9 @@ class Workload:
 
     def copy(self, number: int) -> PodRequest:
         uid = f"new/{self.kind}/{self.namespace}/{self.name}/{number}"
-        return replace(self.request, uid=uid, name=f"{self.name}-{number}")
+        is_itself = self.kind == "Pod" and self.copies == 1 and not number
+        name = self.name if is_itself else f"{self.name}-{number}"
+        return replace(self.request, uid=uid, name=name)
 
 
 class Leaver(NamedTuple):
