@@ -16,7 +16,7 @@ def test_pods_that_no_tried_number_of_nodes_takes_might_fit_on_more() -> None:
     pod = PodRequest(uid="u", namespace="default", name="a", resources={"pods": 1})
     workload = Workload("Deployment", "default", "a", pod, copies=10_000)
     answer = Answer((Fate(workload, (), 0, "no card is free"),), (), ())
-    assert "would not fit with 100 further nodes of any pool" in words_of(whatif_page(answer))
+    assert "\n100 further nodes of any pool would not be enough." in words_of(whatif_page(answer))
 
 
 def test_a_workload_of_0_replicas_asks_for_no_pods_and_is_told_how_many_would_fit() -> None:

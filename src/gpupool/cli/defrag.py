@@ -76,8 +76,8 @@ def command(output: Output, **given: Any) -> None:
     move costs and what all of them gain. Nothing moves without --apply, which evicts one pod after
     the other, sees where its controller's next pod goes, and stops when that is not as planned.
     Pods without a controller, of DaemonSets and of groups stay, and those with the label
-    gpupool.io/may-move=false. The exit code is 1 if there is no plan, or it could not be carried
-    out.
+    gpupool.io/may-move=false. The exit code is 1 if no moves make room for the pods of --for, or if
+    a plan could not be carried out.
 
     \b
     Examples:

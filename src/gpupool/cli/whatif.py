@@ -98,9 +98,10 @@ class _Asked(NamedTuple):
 def command(output: Output, **given: Any) -> None:
     """Say where pods would go, how many more would fit, and what stops the next one.
 
-    Pods that wait now are tried first, as the scheduler does. Nothing is changed. POOL is the pool
-    of a node by its labels (NodePool, ACK, GKE, EKS, AKS, Karpenter), else its instance type. The
-    exit code is 1 if not all pods of the manifest fit.
+    The pods of the manifest come on top of what is there, also of pods that the same workload has
+    already. Pods that wait now are tried first, as the scheduler does. Nothing is changed. POOL is
+    the pool of a node by its labels (NodePool, ACK, GKE, EKS, AKS, Karpenter), else its instance
+    type. The exit code is 1 if not all pods of the manifest fit.
 
     \b
     Examples:

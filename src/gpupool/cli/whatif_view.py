@@ -34,7 +34,7 @@ def _of_new(answer: Answer) -> Iterator[Line]:
         yield Line(f"All would fit with {_added(answer)}.", indent=2)
     elif not answer.all_fit:
         yield Line(
-            f"The others would not fit with {MOST_FURTHER_NODES} further nodes of any pool.",
+            f"{MOST_FURTHER_NODES} further nodes of any pool would not be enough.",
             indent=2,
         )
 
