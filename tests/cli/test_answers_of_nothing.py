@@ -32,3 +32,14 @@ def test_a_workload_of_0_replicas_asks_for_no_pods_and_is_told_how_many_would_fi
 def test_without_a_free_card_no_pod_with_0_whole_cards_is_promised() -> None:
     said = words_of(defrag_page(Proposal((), None, 0, 0)))
     assert said == "No move gains anything: no whole card is free, and no move would free one."
+
+
+def test_more_moves_are_advised_only_where_they_would_do() -> None:
+    said = words_of(defrag_page(Proposal(("team/a",), None, 0, 0, enough_moves=8)))
+    assert said == (
+        "There is no plan: no moves make room for team/a (0 of 1 pods would fit). "
+        "With more moves there is one: --max-moves 8."
+    )
+    said = words_of(defrag_page(Proposal(("team/a",), None, 0, 0)))
+    assert "max-moves" not in said
+    assert "gpupool explain -f" in said

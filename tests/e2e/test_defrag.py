@@ -115,3 +115,18 @@ def test_a_pod_that_may_not_move_stays(kubectl: Kubectl, tmp_path: Path) -> None
     large = tmp_path / "large.json"
     large.write_text(json.dumps(workload("large", 4, 1)))
     assert "There is no plan" in gpupool(kubectl, "defrag", "--for", str(large)).out
+
+
+def test_more_moves_are_advised_where_they_make_a_plan(kubectl: Kubectl, tmp_path: Path) -> None:
+    kubectl("delete", "deployment", "--all")
+    eventually(lambda: not nodes_of(kubectl, "fixed") and not nodes_of(kubectl, "small"))
+    kubectl.apply(workload("small", 1, 4))
+    kubectl("rollout", "status", "deployment/small", "--timeout=120s")
+    large = tmp_path / "large.json"
+    large.write_text(json.dumps(workload("large", 4, 1)))
+    refused = gpupool(kubectl, "defrag", "--for", str(large), "--max-moves", "1")
+    assert refused.code == 1
+    assert "With more moves there is one: --max-moves 2." in refused.out
+    large.write_text(json.dumps(workload("large", 5, 1)))
+    refused = gpupool(kubectl, "defrag", "--for", str(large), "--max-moves", "1")
+    assert "--max-moves" not in refused.out

@@ -1,6 +1,7 @@
 """`gpupool defrag`: plans which pods to move so that larger ones fit; moves them if told to."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
 
+_MOST_MOVES = 100
 _SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
@@ -59,7 +61,7 @@ class _Asked(NamedTuple):
 @click.option(
     "--max-moves",
     "most_moves",
-    type=Whole(1, 100),
+    type=Whole(1, _MOST_MOVES),
     default=10,
     show_default=True,
     metavar="N",
@@ -137,6 +139,7 @@ def _proposal(
         _may_move(objects, max((pod.priority for pod in wanted), default=None)),
         tuple(state.budgets.values()),
     )
+    most = replace(rules, most_moves=_MOST_MOVES)
     # Pods that are more important than those for which room is kept may use it as it is.
     with told_room(state, min((pod.priority for pod in wanted), default=None)):
         before = largest_job(cluster, policy)
@@ -145,9 +148,11 @@ def _proposal(
             after = found[0] if found else before
             return Proposal((), found[1] if found else None, before, after)
         plan = room_for(cluster, wanted, policy, rules)
+        bold = plan if isinstance(plan, Plan) else room_for(cluster, wanted, policy, most)
     names = tuple(f"{pod.namespace}/{pod.name}" for pod in wanted)
     if not isinstance(plan, Plan):
-        return Proposal(names, None, before, before, placed=plan.placed)
+        enough = len(bold.moves) if isinstance(bold, Plan) else 0
+        return Proposal(names, None, before, before, plan.placed, enough)
     return Proposal(names, plan, before, before)
 
 

@@ -16,6 +16,7 @@ class Proposal:
     largest_before: int  # whole cards of one node that a pod could have
     largest_after: int
     placed: int = 0  # of the pods, where there is no plan for all
+    enough_moves: int = 0  # with so many there would be a plan; 0: with no number of them
 
 
 def page_of(proposal: Proposal) -> Prose:
@@ -55,10 +56,15 @@ def _no_plan(proposal: Proposal) -> str:
         cards = _whole_cards(proposal.largest_before)
         return f"No move gains anything: a pod with {cards} fits, and no larger one would."
     total = len(proposal.pods)
-    return (
+    said = (
         f"There is no plan: no moves make room for {proposal.pods[proposal.placed]} "
-        f"({proposal.placed} of {total} pods would fit). Allow more moves (--max-moves), or see "
-        "what a further node would do: gpupool whatif."
+        f"({proposal.placed} of {total} pods would fit)."
+    )
+    if proposal.enough_moves:
+        return f"{said} With more moves there is one: --max-moves {proposal.enough_moves}."
+    return (
+        f"{said} See why it fits nowhere: gpupool explain -f. See what a further node would do: "
+        "gpupool whatif -f."
     )
 
 
