@@ -84,6 +84,24 @@ def test_arrivals_come_in_the_order_of_the_file(
     assert found["alloc_at_100"] is None
 
 
+def test_the_title_counts_one_node_as_one() -> None:
+    assert "1 node, 4 cards, 6 pods; filling" in run("--synthetic", "1")
+
+
+def test_a_snapshot_is_not_asked_for_columns_of_times_alone(tmp_path: Path) -> None:
+    uid = {"uid": "u", "namespace": "default"}
+    node = {"kind": "Node", "metadata": {"name": "a"}, "status": {"allocatable": {"cpu": "1"}}}
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "p", **uid},
+        "spec": {"containers": [{"name": "c"}]},
+        "status": {"phase": "Running"},
+    }
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"kind": "List", "items": [node, pod]}))
+    assert "a snapshot of a cluster has no times" in run(file, "--timed", code=1)
+
+
 def test_a_timed_replay_shows_waiting_pods(pods_file: Path, nodes_file: Path) -> None:
     [found] = results(pods_file, "--nodes", nodes_file, "--timed")
     assert found["placed"] + found["never_placed"] == 60

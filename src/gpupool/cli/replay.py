@@ -82,9 +82,9 @@ def command(output: Output, **_given: object) -> None:
     """Replay a trace of pods against the engine that schedules real ones.
 
     PODS is a CSV or JSON file in the format of the openb traces or in a plainer one, or a snapshot
-    of a live cluster (kubectl get nodes,pods -A -o json). By default the pods arrive in random
-    order, and further pods are drawn from them, until 130 % of the GPUs were requested. No pod
-    leaves.
+    of a live cluster (gpupool snapshot, or kubectl get nodes,pods -A -o json). By default the pods
+    arrive in random order, and further pods are drawn from them, until 130 % of the GPUs were
+    requested. No pod leaves. What the figures mean is in docs/packing.md.
 
     \b
     Examples:
@@ -227,8 +227,9 @@ class _Study:
         first, others = self.traces[0], len(self.traces) - 1
         also = f" (and {others} more, to seed {self.traces[-1].seed})" if others else ""
         return (
-            f"{first.name}{also}: {len(first.nodes)} nodes, {first.capacity_milli // 1000} cards, "
-            f"{len(first.pods)} pods; {self.method.name}{load}{self._stream()}"
+            f"{first.name}{also}: {_count(len(first.nodes), 'node')}, "
+            f"{_count(first.capacity_milli // 1000, 'card')}, {_count(len(first.pods), 'pod')}; "
+            f"{self.method.name}{load}{self._stream()}"
         )
 
     def _stream(self) -> str:
@@ -252,6 +253,10 @@ class _Study:
 
     def missing(self) -> str:
         return ""
+
+
+def _count(number: int, one: str) -> str:
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 
 def _figures(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table[Sequence[str]]:

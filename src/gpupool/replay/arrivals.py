@@ -90,7 +90,8 @@ def by_time(trace: Trace) -> Sequence[int]:
     if any(pod.arrives_s is None for pod in trace.pods):
         raise TraceError(
             f"{trace.name}: not all pods say when they arrive"
-            " (columns creation_time and deletion_time, or arrives_s and runs_s)"
+            " (columns creation_time and deletion_time, or arrives_s and runs_s;"
+            " a snapshot of a cluster has no times)"
         )
     return sorted(range(len(trace.pods)), key=lambda at: (trace.pods[at].arrives_s or 0, at))
 
