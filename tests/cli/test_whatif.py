@@ -72,6 +72,15 @@ def test_a_number_of_nodes_that_is_none_is_said_to_be_none(asked: Asked, count: 
     assert len(done.output) < 500
 
 
+@pytest.mark.parametrize("name", ["nope", ""])
+def test_a_node_that_a_snapshot_lacks_is_not_looked_for_in_a_live_cluster(
+    asked: Asked, name: str
+) -> None:
+    done = asked(words=f"--without={name}")
+    assert f'--without "{name}": there is no such node. See: the names in ' in done.output
+    assert "kubectl" not in done.output
+
+
 @pytest.mark.parametrize(
     ("manifest", "pods"),
     [

@@ -173,8 +173,9 @@ def _question(state: "ClusterState", objects: "Objects", asked: _Asked) -> "Ques
 
     for name in asked.without:
         if state.cluster.state(name) is None:
+            where = f"the names in {asked.snapshot}" if asked.snapshot else "kubectl get nodes"
             raise click.ClickException(
-                f"--without {name}: there is no such node. See: kubectl get nodes."
+                f'--without "{told(name)}": there is no such node. See: {where}.'
             )
     counts: dict[str, int] = {}
     for pool, count in asked.more:
