@@ -88,18 +88,27 @@ def test_the_title_counts_one_node_as_one() -> None:
     assert "1 node, 4 cards, 6 pods; filling" in run("--synthetic", "1")
 
 
-def test_a_snapshot_is_not_asked_for_columns_of_times_alone(tmp_path: Path) -> None:
-    uid = {"uid": "u", "namespace": "default"}
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
     node = {"kind": "Node", "metadata": {"name": "a"}, "status": {"allocatable": {"cpu": "1"}}}
     pod = {
         "kind": "Pod",
-        "metadata": {"name": "p", **uid},
+        "metadata": {"name": "p", "namespace": "default", "uid": "u"},
         "spec": {"containers": [{"name": "c"}]},
         "status": {"phase": "Running"},
     }
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps({"kind": "List", "items": [node, pod]}))
-    assert "a snapshot of a cluster has no times" in run(file, "--timed", code=1)
+    return file
+
+
+def test_a_snapshot_is_not_asked_for_columns_of_times_alone(snapshot: Path) -> None:
+    assert "a snapshot of a cluster has no times" in run(snapshot, "--timed", code=1)
+
+
+def test_nodes_that_would_not_be_used_are_refused(snapshot: Path, nodes_file: Path) -> None:
+    words = f"leave --nodes {nodes_file} out"
+    assert words in run(snapshot, "--nodes", nodes_file, code=1)
 
 
 def test_a_timed_replay_shows_waiting_pods(pods_file: Path, nodes_file: Path) -> None:

@@ -24,7 +24,10 @@ def read_trace(pods: Path, nodes: Path | None) -> Trace:
     if is_json(content):
         found = parsed_json(pods, content)
         if is_snapshot(found):
-            return snapshot_of(found, pods)
+            trace = snapshot_of(found, pods)
+            if nodes is not None:
+                raise TraceError(f"{pods}: a snapshot has its own nodes; leave --nodes {nodes} out")
+            return trace
         nodes = nodes or pods
     if nodes is None:
         raise TraceError(f"{pods}: name the file of its nodes with --nodes")
