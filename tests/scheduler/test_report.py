@@ -88,6 +88,26 @@ async def test_the_first_report_is_immediate_and_the_next_one_later() -> None:
     assert desk.events == ["one", "three"]
 
 
+async def test_news_that_others_decide_by_break_the_silence() -> None:
+    """Commands that only ask, and a new leader, know of kept room by the condition alone."""
+    desk = Desk()
+    words = ["one"]
+    desk.reports.waits(pod(), lambda: words[-1])
+    for at in range(7):  # the silence gets long
+        words.append(f"{at}")
+        desk.reports.waits(pod(), lambda: words[-1])
+        await desk.after(100)
+    words.append("Reserved for it")
+    desk.reports.waits(pod(), lambda: words[-1])
+    assert (await desk.after(1))[-1] == "6"
+    desk.reports.at_once("u")
+    assert (await desk.after(0))[-1] == "Reserved for it"
+    events = list(desk.events)
+    desk.reports.at_once("nobody")
+    await desk.after(1000)
+    assert desk.events == events
+
+
 async def test_the_same_message_is_not_reported_twice() -> None:
     desk = Desk()
     for _ in range(3):

@@ -78,6 +78,12 @@ class Reports:
         if not news.is_due:
             self._say_at(self._clock() + news.silence_s, pod.uid, news)
 
+    def at_once(self, uid: str) -> None:
+        """Others decide by what its condition says now: no silence."""
+        news = self._news.get(uid)
+        if news is not None:
+            self._say_at(self._clock(), uid, news)
+
     def preempted(self, victim: Obj, by: Pending, node: str) -> None:
         message = f"Preempted by pod {by.uid} on node {node}"
         self._events[by.scheduler].event(victim, NORMAL, "Preempted", message)

@@ -195,6 +195,7 @@ class Scheduler:
             for uid in self.state.keep_room():
                 pod = self.state.pending[uid]
                 self._reports.note(pod.as_object, "Reserved", self.state.kept_room.words(uid))
+                self._reports.at_once(uid)
         except Exception:
             log.exception("keeping room for pods that wait failed")
             self.state.give_up_kept_room()
