@@ -48,6 +48,7 @@ class Api:
     at: int = -1  # the request that the fault meets
     goes_to: str = ""  # where successors go; empty: where the plan wants them
     on_evict: Callable[[], None] = lambda: None
+    lost: set[str] = field(default_factory=set)  # nodes whose cards do not answer
     nodes: dict[str, Obj] = field(default_factory=dict)
     pods: dict[str, Obj] = field(default_factory=dict)
     evicted: list[str] = field(default_factory=list)
@@ -62,7 +63,7 @@ class Api:
         metadata = self.nodes[name]["metadata"]
         ordered = orders_of(metadata["annotations"].get(ANNOTATION_CORDONED_CARDS) or "")
         health = CardHealth.CORDONED if ordered else CardHealth.HEALTHY
-        cards = (Card(0, f"GPU-{name}", "V100", 16384, health),)
+        cards = () if name in self.lost else (Card(0, f"GPU-{name}", "V100", 16384, health),)
         metadata["annotations"][ANNOTATION_INVENTORY] = inventory_text(Inventory(cards))
         self.version += 1
         metadata["resourceVersion"] = str(self.version)
@@ -112,7 +113,9 @@ class Api:
 
     def _do(self, method: str, parts: list[str], body: Any) -> tuple[int, bytes]:
         if parts[3] == "nodes":
-            node = self.nodes[parts[4]]
+            node = self.nodes.get(parts[4])
+            if node is None:
+                return _status(404, "NotFound")
             if method == "PATCH":
                 if body["metadata"]["resourceVersion"] != node["metadata"]["resourceVersion"]:
                     return _status(409, "Conflict")
@@ -247,3 +250,53 @@ async def test_a_pod_that_ends_by_itself_is_not_waited_for(change: str) -> None:
     done = await carry(api, plan)
     assert not api.evicted
     assert "pod team/p0 ends by itself now" in done.words
+
+
+async def test_however_often_and_whenever_it_is_interrupted_no_cordon_is_left() -> None:
+    api, plan = made()
+    await carry(api, plan)
+    for at in range(api.requests + 1):
+        trying, plan = made()
+        work = asyncio.ensure_future(carry(trying, plan))
+        await asyncio.sleep(0)
+        while not work.done():  # a terminal that is closed, and a session that ends, send several
+            if trying.requests >= at:
+                work.cancel()
+            await asyncio.sleep(0)
+        done = await work
+        assert not trying.cordoned, (at, done)
+        assert done.is_complete == (done.moved == 2), (at, done)
+
+
+@pytest.mark.parametrize("gone", ["inventory", "node"])
+async def test_a_cordon_ends_also_where_the_card_is_gone(gone: str) -> None:
+    api, plan = made(goes_to="elsewhere")
+
+    def lose() -> None:
+        if gone == "node":
+            del api.nodes["p0"]
+        else:
+            api.lost.add("p0")
+            api._agent("p0")
+
+    api.on_evict = lose
+    done = await carry(api, plan)
+    assert not api.cordoned
+    assert not done.left
+
+
+async def test_a_server_that_hangs_does_not_hold_the_end_up_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(defrag_cordons, "_LONGEST_S", 0.05)
+    api, plan = made(goes_to="elsewhere")
+    call = api.call
+
+    async def hang(method: str, path: str, **rest: Any) -> tuple[int, bytes]:
+        if method == "PATCH" and api.evicted:
+            await asyncio.sleep(3600)
+        return await call(method, path, **rest)
+
+    api.call = hang  # type: ignore[method-assign]
+    done = await carry(api, plan)
+    assert [left.node for left in done.left] == ["p0", "p1"]

@@ -7,20 +7,22 @@ still moves pods. So a card that is cordoned already stops the plan before anyth
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gpupool.contract.nodes import node_of
 from gpupool.core.gpu import Allocation, CardHealth
 from gpupool.engine.defrag import Plan
-from gpupool.orders.cards import CannotOrder, CardOrders, order_card
+from gpupool.orders.cards import CannotOrder, CardOrders, change_orders, order_card
 from kubeclient.client import Kube
-from kubeclient.errors import KubeError, is_certain
+from kubeclient.errors import KubeError, NotFound, is_certain
+from kubeclient.objects import Obj
 from kubeclient.resources import NODES
 
 _REASON = "gpupool defrag makes room here"
 _TRIES = 5  # to end a cordon
+_LONGEST_S = 60.0  # to end all of them
 _PAUSE_S = 1.0
 
 Until = Callable[[Callable[[], Awaitable[bool]], str], Awaitable[None]]
@@ -48,8 +50,7 @@ async def cordoned(kube: Kube, plan: Plan, until: Until, left: list[Left]) -> As
             await until(partial(_is_cordoned, kube, card), words)
         yield
     finally:
-        for card in ours:
-            await _end(kube, card, reason, left)
+        await _uninterrupted(_end_all(kube, ours, reason, left))
 
 
 async def _begin(kube: Kube, card: Left, reason: str, ours: list[Left]) -> None:
@@ -62,12 +63,38 @@ async def _begin(kube: Kube, card: Left, reason: str, ours: list[Left]) -> None:
         raise
 
 
+async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
+    """A terminal that is closed sends several signals, and people press Ctrl-C again."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    task.result()
+
+
+async def _end_all(kube: Kube, ours: list[Left], reason: str, left: list[Left]) -> None:
+    try:
+        async with asyncio.timeout(_LONGEST_S):
+            while ours:
+                await _end(kube, ours[0], reason, left)
+                ours.pop(0)
+    except TimeoutError:
+        left += ours
+
+
 async def _end(kube: Kube, card: Left, reason: str, left: list[Left]) -> None:
+    def uncordon(orders: CardOrders, _node: Obj) -> None:
+        # Also of a card that is not in the inventory: the order would meet it when it is back.
+        if orders.cordoned.get(card.uuid) == reason:
+            del orders.cordoned[card.uuid]
+
     for tries_left in reversed(range(_TRIES)):
         try:
-            await order_card(kube, card.node, card.uuid, partial(_uncordon, reason))
+            await change_orders(kube, card.node, uncordon)
+        except NotFound:
+            return  # the node is gone, and its orders with it
         except CannotOrder:
-            return  # the card is gone
+            break
         except KubeError:
             if tries_left:
                 await asyncio.sleep(_PAUSE_S)
@@ -80,11 +107,6 @@ def _cordon(reason: str, orders: CardOrders, uuid: str) -> None:
     if orders.cordoned.get(uuid, reason) != reason:
         raise CannotOrder(f"Card {uuid} is cordoned meanwhile: {orders.cordoned[uuid]}.")
     orders.cordoned[uuid] = reason
-
-
-def _uncordon(reason: str, orders: CardOrders, uuid: str) -> None:
-    if orders.cordoned.get(uuid) == reason:
-        del orders.cordoned[uuid]
 
 
 async def _is_cordoned(kube: Kube, wanted: Left) -> bool:

@@ -26,7 +26,8 @@ from kubeclient.resources import PODS
 _LONGEST_S = 600.0  # for one pod to leave, and for the next one to get a node
 _PAUSE_S = 0.5
 _OVER = ("Succeeded", "Failed")
-_SIGNALS = (signal.SIGTERM, signal.SIGHUP)  # a terminal that is closed; asyncio sees to Ctrl-C
+# asyncio sees to the first Ctrl-C only. SIGHUP: a terminal is closed.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Done(NamedTuple):

@@ -2,6 +2,7 @@
 its agent carries them out."""
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 from gpupool.contract import names
 from gpupool.contract.card_orders import BadOrders, orders_of, orders_text
@@ -13,6 +14,7 @@ from kubeclient.objects import Obj
 from kubeclient.resources import NODES
 
 BY_A_PERSON = "cordoned by a person"  # where nobody gives a reason
+Answer = TypeVar("Answer")
 _TRIES = 5  # a write conflicts when somebody else writes the node at the same time
 
 
@@ -62,11 +64,24 @@ def cleared(orders: CardOrders, uuid: str) -> None:
 async def order_card(kube: Kube, node: str, card: str, change: Change) -> Card:
     """Changes the orders of one card, named by index, uuid or the beginning of one. Raises
     CannotOrder, KubeError."""
+
+    def of_card(orders: CardOrders, found: Obj) -> Card:
+        chosen = _card(node, card, node_of(found).inventory or Inventory())
+        change(orders, chosen.uuid)
+        return chosen
+
+    return await change_orders(kube, node, of_card)
+
+
+async def change_orders(
+    kube: Kube, node: str, change: Callable[[CardOrders, Obj], Answer]
+) -> Answer:
+    """`change` gets the orders about the node's cards, and the node. Raises CannotOrder,
+    KubeError."""
     for tries_left in reversed(range(_TRIES)):
         found = await kube.get(NODES, node)
-        chosen = _card(node, card, node_of(found).inventory or Inventory())
         orders = CardOrders(found["metadata"].get("annotations") or {})
-        change(orders, chosen.uuid)
+        answer = change(orders, found)
         metadata = {
             # Each annotation holds the orders for all cards: a blind write would undo what somebody
             # else ordered meanwhile.
@@ -79,7 +94,7 @@ async def order_card(kube: Kube, node: str, card: str, change: Change) -> Card:
             if not tries_left:
                 raise
         else:
-            return chosen
+            return answer
     raise AssertionError("the last try returns or raises")
 
 
