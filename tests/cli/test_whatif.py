@@ -28,6 +28,9 @@ def node(name: str = "a", cards: int = 4) -> Obj:
 
 CARD = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+TERM = {"matchExpressions": [{"key": [], "operator": "Exists"}]}
+
 
 def pod(*containers: object, **spec: object) -> Obj:
     return {
@@ -145,6 +148,14 @@ def test_a_limit_is_also_a_request_wherever_it_stands(asked: Asked, asking: Obj)
         (pod({**CARD, "resources": {"limits": {"nvidia.com/gpu": True}}}), "gpu: wanted a number"),
         ({**pod(), "metadata": {"labels": [1]}}, "metadata.labels: wanted fields, found a list"),
         ({**pod(), "spec": {"containers": {"a": 1}}}, "spec.containers: wanted a list"),
+        (
+            pod(topologySpreadConstraints=[{"maxSkew": [], "topologyKey": "zone"}]),
+            "spec.topologySpreadConstraints[0].maxSkew: wanted a whole number, found a list",
+        ),
+        (
+            pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [TERM]}}}),
+            "nodeSelectorTerms[0].matchExpressions[0].key: wanted a text, found a list",
+        ),
     ],
 )
 def test_a_manifest_with_a_wrong_field_is_refused_by_its_name(
@@ -170,6 +181,22 @@ def held(**changes: object) -> Obj:
         (held(status={"conditions": [5]}), "status.conditions[0]: wanted fields, found a number"),
         ({**node(), "status": {"allocatable": [1]}}, "Node a: status.allocatable: wanted fields"),
         ({**node(), "spec": {"taints": [{}]}}, "Node a: spec.taints[0].key: wanted a text"),
+        (
+            held(metadata={"name": "old", "namespace": 5, "uid": "u"}),
+            "Pod old: metadata.namespace: wanted a text, found a number",
+        ),
+        (
+            {"kind": "ResourceQuota", "metadata": {"name": "q", "namespace": []}},
+            "ResourceQuota q: metadata.namespace: wanted a text, found a list",
+        ),
+        (
+            {"kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "team"}},
+            "PersistentVolumeClaim team/c: spec: wanted fields, found nothing",
+        ),
+        (
+            {"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {"csi": "x"}},
+            "PersistentVolume v: spec.csi: wanted fields, found a text",
+        ),
     ],
 )
 def test_a_snapshot_with_a_wrong_field_is_refused_by_its_name(

@@ -47,7 +47,8 @@ def _not_read(resource: Resource, obj: Obj, error: Exception) -> None:
 
 def shown(obj: Obj) -> str:
     metadata = obj["metadata"]
-    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+    space = metadata.get("namespace")
+    return f"{space}/{metadata['name']}" if isinstance(space, str) and space else metadata["name"]
 
 
 def uid_of(pod: Obj) -> str:

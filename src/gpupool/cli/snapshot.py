@@ -84,7 +84,7 @@ def read_snapshot(file: Path) -> "dict[Resource, list[Obj]]":
     by_kind: dict[str, list[Obj]] = {}
     for item in items:
         if wrong := _wrong(item):
-            raise click.ClickException(f"{file}: {item['kind']} {shown(item)}: {wrong}.")
+            raise click.ClickException(f"{file}: {item.get('kind')} {shown(item)}: {wrong}.")
         by_kind.setdefault(str(item.get("kind")), []).append(item)
     return {resource: by_kind.get(resource.kind, []) for resource in handlers_of(empty_state())}
 
@@ -108,19 +108,12 @@ def _items_of(file: Path) -> "list[Obj] | str":
 
 
 def _wrong(item: "Obj") -> str:
-    from gpupool.contract.object_shapes import wrong_node, wrong_pod
+    from gpupool.contract.object_shapes import wrong_object
 
-    match item.get("kind"):
-        case "Pod":
-            metadata = item["metadata"]
-            has_uid = isinstance(metadata.get("uid"), str) and metadata["uid"]
-            return wrong_pod(item) or (
-                "" if has_uid else "metadata.uid: wanted a text, found nothing"
-            )
-        case "Node":
-            return wrong_node(item)
-        case _:
-            return ""
+    if wrong := wrong_object(item):
+        return wrong
+    lacks_uid = item.get("kind") == "Pod" and not item["metadata"].get("uid")
+    return "metadata.uid: wanted a text, found nothing" if lacks_uid else ""
 
 
 def _is_object(item: object) -> bool:

@@ -55,9 +55,50 @@ _CONTAINER = _Fields(
 _TOLERATION = _Fields(dict.fromkeys(("key", "operator", "value", "effect"), str))
 _CLAIM = _Fields({"claimName": str}, ("claimName",))
 _VOLUME = _Fields({"name": str, "persistentVolumeClaim": _CLAIM}, ("name",))
-# What is not listed here (affinity, spread) is read field by field, and said to be unreadable.
+_REQUIREMENT = _Fields({"key": str, "operator": str, "values": _Each(str)}, ("key", "operator"))
+_NODE_TERM = _Fields({"matchExpressions": _Each(_REQUIREMENT), "matchFields": _Each(_REQUIREMENT)})
+_NODE_TERMS = _Fields({"nodeSelectorTerms": _Each(_NODE_TERM)}, ("nodeSelectorTerms",))
+_SELECTOR = _Fields({"matchLabels": _TEXTS, "matchExpressions": _Each(_REQUIREMENT)})
+_POD_TERM = _Fields(
+    {
+        "topologyKey": str,
+        "labelSelector": _SELECTOR,
+        "namespaceSelector": _SELECTOR,
+        "namespaces": _Each(str),
+        "matchLabelKeys": _Each(str),
+        "mismatchLabelKeys": _Each(str),
+    },
+    ("topologyKey",),
+)
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_WEIGHED_NODE = _Fields({"weight": int, "preference": _NODE_TERM}, ("weight", "preference"))
+_WEIGHED_POD = _Fields({"weight": int, "podAffinityTerm": _POD_TERM}, ("weight", "podAffinityTerm"))
+_NEAR_PODS = _Fields({_REQUIRED: _Each(_POD_TERM), _PREFERRED: _Each(_WEIGHED_POD)})
+_AFFINITY = _Fields(
+    {
+        "nodeAffinity": _Fields({_REQUIRED: _NODE_TERMS, _PREFERRED: _Each(_WEIGHED_NODE)}),
+        "podAffinity": _NEAR_PODS,
+        "podAntiAffinity": _NEAR_PODS,
+    }
+)
+_SPREAD = _Fields(
+    {
+        "topologyKey": str,
+        "maxSkew": int,
+        "minDomains": int,
+        "whenUnsatisfiable": str,
+        "nodeAffinityPolicy": str,
+        "nodeTaintsPolicy": str,
+        "labelSelector": _SELECTOR,
+        "matchLabelKeys": _Each(str),
+    },
+    ("topologyKey", "maxSkew", "whenUnsatisfiable"),
+)
 _POD_SPEC = _Fields(
     {
+        "affinity": _AFFINITY,
+        "topologySpreadConstraints": _Each(_SPREAD),
         "containers": _Each(_CONTAINER),
         "initContainers": _Each(_CONTAINER),
         "volumes": _Each(_VOLUME),
@@ -97,6 +138,38 @@ _NODE = _Fields(
     {"metadata": _METADATA, "spec": _NODE_SPEC, "status": _Fields({"allocatable": _AMOUNTS})},
     ("metadata",),
 )
+_CLAIM_OBJECT = _Fields(
+    {
+        "metadata": _METADATA,
+        "spec": _Fields({"volumeName": str, "storageClassName": str, "accessModes": _Each(str)}),
+        "status": _Fields({"phase": str}),
+    },
+    ("metadata", "spec"),
+)
+_REF = _Fields(dict.fromkeys(("name", "namespace", "uid"), str))
+_VOLUME_OBJECT = _Fields(
+    {
+        "metadata": _METADATA,
+        "spec": _Fields(
+            {
+                "claimRef": _REF,
+                "csi": _Fields({"driver": str, "volumeHandle": str}),
+                "nodeAffinity": _Fields({"required": _NODE_TERMS}),
+            }
+        ),
+    },
+    ("metadata", "spec"),
+)
+# Of all others what says which one it is: one that cannot be read is left out with its name.
+_NAMED_OBJECT = _Fields(
+    {"metadata": _Fields({"name": str, "namespace": str}, ("name",))}, ("metadata",)
+)
+_SHAPES = {
+    "Pod": _POD,
+    "Node": _NODE,
+    "PersistentVolumeClaim": _CLAIM_OBJECT,
+    "PersistentVolume": _VOLUME_OBJECT,
+}
 _WORDS: Mapping[object, str] = {
     str: "a text",
     int: "a whole number",
@@ -113,8 +186,9 @@ def wrong_pod(pod: Obj) -> str:
     return _wrong(pod, _POD, "")
 
 
-def wrong_node(node: Obj) -> str:
-    return _wrong(node, _NODE, "")
+def wrong_object(obj: Obj) -> str:
+    """The same for an object of any kind."""
+    return _wrong(obj, _SHAPES.get(str(obj.get("kind")), _NAMED_OBJECT), "")
 
 
 def _wrong(value: object, shape: object, path: str) -> str:
