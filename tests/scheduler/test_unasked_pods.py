@@ -66,6 +66,15 @@ def test_a_pod_in_a_long_queue_is_not_told() -> None:
     assert watched.told(1) == ["last"]
 
 
+def test_a_pod_that_was_asked_about_and_changes_later_is_not_told() -> None:
+    """kube-scheduler waits for its volume, say, and somebody writes a label."""
+    watched = Watched()
+    watched.see(pod())
+    watched.unasked.asked(pod())
+    watched.see(pod())
+    assert watched.told(10 * PATIENCE_S) == []
+
+
 def test_a_question_to_the_extender_counts() -> None:
     verbs = Verbs()
     asked = verbs.offer("p", 1)

@@ -25,7 +25,7 @@ _AT_ONCE = 100  # an Event costs the API server as much as a Binding
 class _Waiting:
     about: Obj  # the fields of the pod that an event needs
     since_s: float
-    is_told: bool = False
+    is_told: bool = False  # or there is nothing to tell: it was asked about
 
 
 class UnaskedPods:
@@ -48,7 +48,9 @@ class UnaskedPods:
     def asked(self, pod: Obj) -> None:
         if _is_of_the_profile(pod):
             self._asked_s = self._clock()
-            self._waiting.pop(pod["metadata"].get("uid") or "", None)
+            # Kept, or a later change of the pod would let it wait anew.
+            if known := self._waiting.get(pod["metadata"].get("uid") or ""):
+                known.is_told = True
 
     def take(self) -> list[Obj]:
         """Those that have waited for too long, each of them once."""
