@@ -132,6 +132,22 @@ def test_a_limit_is_also_a_request_wherever_it_stands(asked: Asked, asking: Obj)
 
 
 @pytest.mark.parametrize(
+    "container",
+    [
+        {"name": "c", "resources": {"requests": {"cpu": 2}}},
+        {"name": "c", "resources": {"limits": {"cpu": 2}}},
+    ],
+)
+def test_a_limit_of_the_pod_is_no_request_where_its_containers_ask(
+    asked: Asked, container: Obj
+) -> None:
+    fits = pod(container, {"name": "d"}, resources={"limits": {"cpu": 9}})
+    done = asked(manifest=fits, words="--replicas 4")
+    assert done.exit_code == 0, done.output
+    assert asked(manifest=fits, words="--replicas 5").exit_code == 1
+
+
+@pytest.mark.parametrize(
     ("wrong", "words"),
     [
         (pod(None), "spec.containers[0]: wanted fields, found null"),

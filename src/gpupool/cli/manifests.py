@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -150,16 +150,23 @@ def as_created(template: "PodTemplate") -> "Obj":
         part: [_with_requests(each) for each in spec.get(part) or ()]
         for part in ("containers", "initContainers")
     }
-    return {**pod, "spec": {**_with_requests(spec), **asking}}
+    by_containers = {
+        name
+        for each in (*asking["containers"], *asking["initContainers"])
+        for name in (each.get("resources") or {}).get("requests") or ()
+    }
+    return {**pod, "spec": {**_with_requests(spec, by_containers), **asking}}
 
 
-def _with_requests(asking: "Obj") -> "Obj":
-    """Of a container or a pod: a request that is missing is as large as the limit. Manifests may
-    have plain numbers."""
+def _with_requests(asking: "Obj", asked_inside: Set[str] = frozenset()) -> "Obj":
+    """Of a container or a pod: a request that is missing is as large as the limit, and of a pod
+    what its containers ask for, if they do. Manifests may have plain numbers."""
     resources = asking.get("resources")
     if not resources:
         return asking
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    limits = resources.get("limits") or {}
+    asked = {name: amount for name, amount in limits.items() if name not in asked_inside}
+    asked |= resources.get("requests") or {}
     requests = {name: str(amount) for name, amount in asked.items()}
     return {**asking, "resources": {**resources, "requests": requests}}
 
