@@ -103,7 +103,7 @@ class Api:
             raise NoAnswer("lost")
         if fault in _CODES:
             return _status(int(fault), _CODES[fault])
-        answer = self._do(method, path.split("/"), orjson.loads(body) if body else {})
+        answer = self._do(method, path.split("/"), query, orjson.loads(body) if body else {})
         if fault == "lost answer":
             raise NoAnswer("lost")
         return answer
@@ -111,7 +111,7 @@ class Api:
     def stream(self, path: str, *, query: Query, headers: Headers) -> AsyncGenerator[bytes, None]:
         raise AssertionError(path)
 
-    def _do(self, method: str, parts: list[str], body: Any) -> tuple[int, bytes]:
+    def _do(self, method: str, parts: list[str], query: Query, body: Any) -> tuple[int, bytes]:
         if parts[3] == "nodes":
             node = self.nodes.get(parts[4])
             if node is None:
@@ -122,8 +122,9 @@ class Api:
                 node["metadata"]["annotations"] |= body["metadata"]["annotations"]
                 self._agent(parts[4])
             return 200, orjson.dumps(node)
-        if method == "GET" and len(parts) == 6:
-            items = list(self.pods.values())
+        if method == "GET" and len(parts) in (4, 6):  # of a node, or of a namespace
+            chosen = (query.get("fieldSelector") or "").removeprefix("spec.nodeName=")
+            items = [pod for pod in self.pods.values() if chosen in ("", pod["spec"]["nodeName"])]
             return 200, orjson.dumps({"metadata": {"resourceVersion": "1"}, "items": items})
         pod = self.pods.get(parts[6])
         if pod is None:
@@ -159,7 +160,8 @@ def made(**of_api: Any) -> tuple[Api, Plan]:
 
 
 async def carry(api: Api, plan: Plan) -> Done:
-    return await carried_out(Kube(api), plan, Progress("Moving pods", 2))
+    running = {f"uid-{move.pod.name}" for move in plan.moves}
+    return await carried_out(Kube(api), plan, running, Progress("Moving pods", 2))
 
 
 @pytest.fixture(autouse=True)
@@ -300,3 +302,15 @@ async def test_a_server_that_hangs_does_not_hold_the_end_up_for_ever(
     api.call = hang  # type: ignore[method-assign]
     done = await carry(api, plan)
     assert [left.node for left in done.left] == ["p0", "p1"]
+
+
+@pytest.mark.parametrize(("phase", "moved"), [("Running", 0), ("Succeeded", 2)])
+async def test_nobody_is_evicted_for_room_that_somebody_took_before_the_cordon(
+    phase: str, moved: int
+) -> None:
+    api, plan = made()
+    api.add_pod("late", "p1")["status"] = {"phase": phase}
+    done = await carry(api, plan)
+    assert (done.moved, len(api.evicted)) == (moved, moved)
+    assert ("pod team/late came to node p1, card GPU-p1 meanwhile" in done.words) == (not moved)
+    assert not api.cordoned

@@ -108,7 +108,7 @@ def command(output: Output, **given: Any) -> None:
     if asked.apply and proposal.plan.moves:
         from gpupool.cli.defrag_steps import carry_out
 
-        done = carry_out(proposal.plan, given)
+        done = carry_out(proposal.plan, proposal.running, given)
         click.echo(done.words, err=True)
         sys.exit(DONE if done.is_complete else ERROR)
     sys.exit(DONE)
@@ -130,7 +130,9 @@ def _proposal(
     from gpupool.cli.scheduler import policy_named
     from gpupool.engine.defrag import Plan, Rules, larger_job, largest_job, room_for
     from gpupool.scheduler.told_room import told_room
+    from kubeclient.resources import PODS
 
+    running = frozenset(uid_of(pod) for pod in objects[PODS] if pod["spec"].get("nodeName"))
     state = whole_state(objects, policy_named(asked.policy))
     cluster, policy = state.cluster, state.policy
     wanted = _wanted(state, templates, pods)
@@ -146,14 +148,14 @@ def _proposal(
         if not wanted:
             found = larger_job(cluster, policy, rules)
             after = found[0] if found else before
-            return Proposal((), found[1] if found else None, before, after)
+            return Proposal((), found[1] if found else None, before, after, running=running)
         plan = room_for(cluster, wanted, policy, rules)
         bold = plan if isinstance(plan, Plan) else room_for(cluster, wanted, policy, most)
     names = tuple(f"{pod.namespace}/{pod.name}" for pod in wanted)
     if not isinstance(plan, Plan):
         enough = len(bold.moves) if isinstance(bold, Plan) else 0
         return Proposal(names, None, before, before, plan.placed, enough)
-    return Proposal(names, plan, before, before)
+    return Proposal(names, plan, before, before, running=running)
 
 
 def _wanted(

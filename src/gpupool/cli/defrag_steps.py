@@ -8,7 +8,7 @@ places it. If it goes elsewhere, the cluster is not the one of the plan, and not
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from typing import NamedTuple
 
 from gpupool.cli.defrag_cordons import Left, cordoned, uuids_of
@@ -53,12 +53,15 @@ class _Stopped(Exception):
     """Reality has left the plan."""
 
 
-def carry_out(plan: Plan, where: dict[str, str]) -> Done:
+def carry_out(plan: Plan, running: Set[str], where: dict[str, str]) -> Done:
+    """`running`: uids of the pods that had a node when the plan was made."""
     with progress("Moving pods", total=len(plan.moves), at_once=True) as shown:
-        return ask_cluster(lambda kube: _until_signal(kube, plan, shown), doing="", **where)
+        return ask_cluster(
+            lambda kube: _until_signal(kube, plan, running, shown), doing="", **where
+        )
 
 
-async def _until_signal(kube: Kube, plan: Plan, shown: Progress) -> Done:
+async def _until_signal(kube: Kube, plan: Plan, running: Set[str], shown: Progress) -> Done:
     """Cordons outlive a process that just ends."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
@@ -67,16 +70,17 @@ async def _until_signal(kube: Kube, plan: Plan, shown: Progress) -> Done:
     for number in heard:
         loop.add_signal_handler(number, task.cancel)
     try:
-        return await carried_out(kube, plan, shown)
+        return await carried_out(kube, plan, running, shown)
     finally:
         for number in heard:
             loop.remove_signal_handler(number)
 
 
-async def carried_out(kube: Kube, plan: Plan, shown: Progress) -> Done:
+async def carried_out(kube: Kube, plan: Plan, running: Set[str], shown: Progress) -> Done:
     moved, why, at, left = 0, "", "", list[Left]()
     try:
         async with cordoned(kube, plan, _until, left):
+            await _check_room(kube, plan, running)
             for move in plan.moves:
                 at = _shown(move)
                 shown.say(at)
@@ -90,6 +94,21 @@ async def carried_out(kube: Kube, plan: Plan, shown: Progress) -> Done:
     except asyncio.CancelledError:
         why = f"it was interrupted{f'; see where {at} is, which was next' if at else ''}."
     return Done(moved, len(plan.moves), why, tuple(left))
+
+
+async def _check_room(kube: Kube, plan: Plan, running: Set[str]) -> None:
+    """Until the cards were cordoned, other pods may have come to them: nobody is evicted then for
+    room that is gone. Raises _Stopped."""
+    for node in dict.fromkeys(placement.node for placement in plan.placements):
+        given = [each.allocation for each in plan.placements if each.node == node]
+        ours = frozenset[str]().union(*map(uuids_of, given))
+        there = await kube.list(PODS, query={"fieldSelector": f"spec.nodeName={node}"})
+        for pod in there.items:
+            metadata, status = pod["metadata"], pod.get("status") or {}
+            is_new = metadata["uid"] not in running and status.get("phase") not in _OVER
+            if is_new and (taken := ours & _cards_of(pod)):
+                name = f"{metadata['namespace']}/{metadata['name']}"
+                raise _Stopped(f"pod {name} came to {_place(node, taken)} meanwhile. Plan anew.")
 
 
 def _shown(move: Move) -> str:

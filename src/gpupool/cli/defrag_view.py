@@ -17,6 +17,7 @@ class Proposal:
     largest_after: int
     placed: int = 0  # of the pods, where there is no plan for all
     enough_moves: int = 0  # with so many there would be a plan; 0: with no number of them
+    running: frozenset[str] = frozenset()  # uids of pods that had a node, for the plan
 
 
 def page_of(proposal: Proposal) -> Prose:
