@@ -251,3 +251,13 @@ def test_a_pod_that_terminates_has_its_successor_already(
     }
     done = asked(node("a"), node("b"), going, words="--without a -o json")
     assert [each["name"] for each in json.loads(done.output)["moved"]] == moved
+
+
+def test_objects_that_are_named_when_they_are_created_are_several(asked: Asked) -> None:
+    limits = {"limits": {"nvidia.com/gpu": 3}}
+    made = {**pod({"name": "c", "resources": limits}), "metadata": {"generateName": "job-"}}
+    two = {"kind": "List", "items": [made, made]}
+    assert asked(node(cards=6), manifest=two).exit_code == 0
+    done = asked(node(cards=4), manifest=two)
+    assert done.exit_code == 1
+    assert "0 of 1 pod would fit" in done.output

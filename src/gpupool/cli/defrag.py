@@ -162,8 +162,8 @@ def _wanted(
     state: "ClusterState", templates: "list[PodTemplate]", pods: "list[Obj]"
 ) -> "tuple[PodRequest, ...]":
     found: list[PodRequest] = []
-    for template, pod in zip(templates, pods, strict=True):
-        found += workload_of(state, template, pod, None).pods
+    for at, (template, pod) in enumerate(zip(templates, pods, strict=True)):
+        found += workload_of(state, template, pod, None, at).pods
     return tuple(found)
 
 

@@ -74,8 +74,9 @@ def ends_with_its_node(pod: Obj) -> bool:
 
 
 def workload_of(
-    state: "ClusterState", template: "PodTemplate", pod: Obj, replicas: int | None
+    state: "ClusterState", template: "PodTemplate", pod: Obj, replicas: int | None, at: int
 ) -> "Workload":
+    """`at`: its place in the manifest."""
     from gpupool.scheduler.groups import Group, group_of
     from gpupool.scheduler.pending import request_with_volumes
     from gpupool.scheduler.what_if import MOST_COPIES, Workload
@@ -96,4 +97,5 @@ def workload_of(
         request_with_volumes({**pod, "metadata": named}, state.storage),
         copies,
         group if isinstance(group, Group) else None,
+        at,
     )

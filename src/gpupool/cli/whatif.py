@@ -132,8 +132,8 @@ def _answer(asked: _Asked, where: dict[str, str]) -> "Answer":
     state = whole_state(objects, policy)
     question = _question(state, objects, asked)
     workloads = [
-        workload_of(state, template, pod, asked.replicas)
-        for template, pod in zip(templates, pods, strict=True)
+        workload_of(state, template, pod, asked.replicas, at)
+        for at, (template, pod) in enumerate(zip(templates, pods, strict=True))
     ]
     try:
         return what_if(state, replace(question, workloads=workloads))

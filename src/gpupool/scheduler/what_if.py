@@ -60,13 +60,14 @@ class Workload:
     request: PodRequest
     copies: int
     group: Group | None = None
+    at: int = 0  # its place in the manifest: several may have one name (generateName)
 
     @property
     def pods(self) -> tuple[PodRequest, ...]:
         return tuple(self.copy(number) for number in range(self.copies))
 
     def copy(self, number: int) -> PodRequest:
-        uid = f"new/{self.kind}/{self.namespace}/{self.name}/{number}"
+        uid = f"new/{self.at}/{self.kind}/{self.namespace}/{self.name}/{number}"
         is_itself = self.kind == "Pod" and self.copies == 1 and not number
         name = self.name if is_itself else f"{self.name}-{number}"
         return replace(self.request, uid=uid, name=name)
