@@ -87,6 +87,26 @@ def test_a_machine_of_a_new_class_is_priced_with_the_others() -> None:
     assert len(packing._market.machines.cards) == 2
 
 
+def test_a_pool_that_was_empty_for_a_while_is_priced_as_before() -> None:
+    # Of one size: a new size of cards has the prices made anew by itself.
+    cluster = cluster_of(node("a", "P100", 16_130), node("v", "V100", 16_130))
+    packing = Packing("residue")
+
+    def count(pods: int) -> None:
+        for number in range(pods):
+            packing.count(cluster, shared(f"u{number}", 3, node_selector=(("model", "V100"),)))
+
+    count(40)
+    assert packing._market is not None
+    priced = packing._market.machines
+    cluster.remove_node("v")
+    count(100)
+    assert packing._market.machines != priced
+    cluster.set_node(node("v", "V100", 16_130))
+    count(1)
+    assert packing._market.machines == priced
+
+
 def test_kinds_that_are_gone_do_not_lead_beyond_a_smaller_market() -> None:
     cluster, packing = two_models(), Packing("residue")
     for number in range(40):

@@ -29,7 +29,7 @@ from gpupool.engine.policies.scarcity import (
 )
 from gpupool.engine.refusals import Refusals, overload
 from gpupool.engine.shapes import MOST_SHAPES, Shape
-from gpupool.engine.supply import free_of, machines_of
+from gpupool.engine.supply import free_of, knows_all, machines_of
 
 _MOST_SIZES = 64  # different card sizes that a mix has
 # Policies make tables: for each size as many entries as it has units, and as many again as the
@@ -114,7 +114,8 @@ class Packing:
         # does no harm.
         if not set(sizes) <= set(self._sizes):
             self._renew(cluster)
-        elif self._market is not None and len(cluster.machines) != len(self._market.machines.cards):
+        # A pool that had no nodes for a while may have some again.
+        elif self._market is not None and not knows_all(self._market.machines, cluster):
             self._renew_market(cluster)
 
     def _renew(self, cluster: ClusterModel) -> None:

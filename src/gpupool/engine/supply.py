@@ -36,6 +36,14 @@ def machines_of(cluster: ClusterModel) -> Machines:
     )
 
 
+def knows_all(machines: Machines, cluster: ClusterModel) -> bool:
+    """Whether every class that has nodes now had some when these were made."""
+    columns = cluster.columns
+    known = np.array([any(gives) for gives in machines.gives], dtype=np.bool_)
+    here = columns.machine[columns.present & columns.has_cards]
+    return len(known) == len(cluster.machines) and bool(known[here].all())
+
+
 def free_of(
     cluster: ClusterModel, policy: Policy, machines: Machines, sizes: tuple[int, ...]
 ) -> Floats:
