@@ -8,13 +8,18 @@ from typing import Any
 import orjson
 import pytest
 
-from gpupool.cli import defrag_cordons, defrag_steps
+from gpupool.cli import defrag_cordons, defrag_nominations, defrag_steps
 from gpupool.cli.defrag_steps import Done, carried_out
 from gpupool.cli.progress import Progress
 from gpupool.contract.allocation import allocation_annotations
 from gpupool.contract.card_orders import orders_of
 from gpupool.contract.inventory import inventory_text
-from gpupool.contract.names import ANNOTATION_CORDONED_CARDS, ANNOTATION_INVENTORY
+from gpupool.contract.names import (
+    ANNOTATION_CORDONED_CARDS,
+    ANNOTATION_INVENTORY,
+    ANNOTATION_PLANNED_MOVES,
+)
+from gpupool.contract.planned_moves import PlannedMove, planned_moves_of
 from gpupool.contract.pods import pod_request
 from gpupool.core.gpu import (
     Allocation,
@@ -93,6 +98,13 @@ class Api:
         texts = [notes.get(ANNOTATION_CORDONED_CARDS) for notes in found]
         return {uuid for text in texts if text for uuid in orders_of(text)}
 
+    @property
+    def planned(self) -> dict[str, tuple[PlannedMove, ...]]:
+        """By node."""
+        notes = ((name, node["metadata"]["annotations"]) for name, node in self.nodes.items())
+        texts = {name: each.get(ANNOTATION_PLANNED_MOVES) for name, each in notes}
+        return {name: planned_moves_of(text) for name, text in texts.items() if text}
+
     async def call(
         self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
     ) -> tuple[int, bytes]:
@@ -166,9 +178,16 @@ async def carry(api: Api, plan: Plan) -> Done:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten_waits(monkeypatch)
+
+
+def shorten_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(defrag_steps, "_PAUSE_S", 0.001)
     monkeypatch.setattr(defrag_steps, "_LONGEST_S", 0.2)
     monkeypatch.setattr(defrag_cordons, "_PAUSE_S", 0.001)
+    monkeypatch.setattr(defrag_nominations, "_PAUSE_S", 0.001)
+    monkeypatch.setattr(defrag_nominations, "_HEARD_S", 0.0)
+    monkeypatch.setattr(defrag_nominations, "_LONGEST_END_S", 0.05)
 
 
 async def test_all_goes_well_and_no_cordon_is_left() -> None:
@@ -186,7 +205,10 @@ async def test_whatever_fails_no_cordon_is_left_and_what_is_said_is_true(fault: 
         trying, plan = made(fault=fault, at=at)
         done = await carry(trying, plan)
         assert not trying.cordoned, at
+        assert not trying.planned, at
         assert not done.left
+        said = f"{len(trying.evicted)} {'was' if len(trying.evicted) == 1 else 'were'} evicted"
+        assert done.moved == 2 or f"{done.moved} of 2 pods moved, {said}." in done.words, at
         # One more may be on its way, and then it is named.
         on_its_way = trying.evicted[done.moved :]
         assert len(on_its_way) <= 1, (at, done)
@@ -238,8 +260,16 @@ async def test_an_interrupted_plan_ends_its_cordons_and_says_where_it_was() -> N
     api.on_evict = work.cancel  # type: ignore[assignment]
     done = await work
     assert not api.cordoned
-    assert done.words.startswith("0 of 2 pods moved. Stopped: it was interrupted")
+    assert done.words.startswith("0 of 2 pods moved, 1 was evicted. Stopped: it was interrupted")
     assert "pod team/p0" in done.words
+
+
+async def test_a_pod_that_has_lost_its_controller_stays() -> None:
+    api, plan = made()
+    del api.pods["p0"]["metadata"]["ownerReferences"]
+    done = await carry(api, plan)
+    assert not api.evicted
+    assert "pod team/p0 has no controller any more" in done.words
 
 
 @pytest.mark.parametrize("change", ["Succeeded", "Failed", "terminating"])
@@ -267,6 +297,7 @@ async def test_however_often_and_whenever_it_is_interrupted_no_cordon_is_left() 
             await asyncio.sleep(0)
         done = await work
         assert not trying.cordoned, (at, done)
+        assert not trying.planned, (at, done)
         assert done.is_complete == (done.moved == 2), (at, done)
 
 

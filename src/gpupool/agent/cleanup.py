@@ -14,6 +14,7 @@ from gpupool.contract.names import (
     ADMISSION,
     AGENT_DAEMON_SET,
     ANNOTATION_FREED,
+    ANNOTATION_PLANNED_MOVES,
     ANNOTATION_SHRINKS,
     LEASE_NAMESPACE,
     SCHEDULER_LEASE,
@@ -24,7 +25,7 @@ from kubeclient.lease import Renewals
 from kubeclient.objects import Obj
 from kubeclient.resources import LEASES, NODES, PODS, SECRETS
 
-_OTHER_ANNOTATIONS = (ANNOTATION_FREED, ANNOTATION_SHRINKS)
+_OTHER_ANNOTATIONS = (ANNOTATION_FREED, ANNOTATION_PLANNED_MOVES, ANNOTATION_SHRINKS)
 _NODES_AT_A_TIME = 16
 _PAUSE_S = 1.0
 

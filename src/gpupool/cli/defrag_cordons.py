@@ -50,7 +50,7 @@ async def cordoned(kube: Kube, plan: Plan, until: Until, left: list[Left]) -> As
             await until(partial(_is_cordoned, kube, card), words)
         yield
     finally:
-        await _uninterrupted(_end_all(kube, ours, reason, left))
+        await uninterrupted(_end_all(kube, ours, reason, left))
 
 
 async def _begin(kube: Kube, card: Left, reason: str, ours: list[Left]) -> None:
@@ -63,13 +63,17 @@ async def _begin(kube: Kube, card: Left, reason: str, ours: list[Left]) -> None:
         raise
 
 
-async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
-    """A terminal that is closed sends several signals, and people press Ctrl-C again."""
-    task = asyncio.ensure_future(work)
+async def uninterrupted(work: Coroutine[Any, Any, None]) -> bool:
+    """Whether somebody tried to interrupt it. A terminal that is closed sends several signals, and
+    people press Ctrl-C again."""
+    task, was_tried = asyncio.ensure_future(work), False
     while not task.done():
-        with contextlib.suppress(asyncio.CancelledError):
+        try:
             await asyncio.shield(task)
+        except asyncio.CancelledError:
+            was_tried = True
     task.result()
+    return was_tried
 
 
 async def _end_all(kube: Kube, ours: list[Left], reason: str, left: list[Left]) -> None:

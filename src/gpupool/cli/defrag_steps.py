@@ -2,8 +2,9 @@
 
 The cards that are being freed are cordoned first, so that neither the pods that leave nor others
 come to them. Each pod is evicted through the eviction API, which respects disruption budgets. The
-pod that its controller makes instead must go where the plan says: the engine that made the plan
-places it. If it goes elsewhere, the cluster is not the one of the plan, and nothing more moves.
+pod that its controller makes instead must go where the plan says: it is nominated for that place,
+and the scheduler takes it if the pod fits there. If it goes elsewhere, the cluster is not the one
+of the plan, and nothing more moves.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from collections.abc import Awaitable, Callable, Set
 from typing import NamedTuple
 
 from gpupool.cli.defrag_cordons import Left, cordoned, uuids_of
+from gpupool.cli.defrag_nominations import nominated
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.progress import Progress, progress
 from gpupool.contract.allocation import BadAllocation, allocation_of
@@ -20,6 +22,7 @@ from gpupool.engine.defrag import Move, Plan
 from gpupool.orders.cards import CannotOrder
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError, NotFound, TooMany, is_certain
+from kubeclient.mirror import controller_uid
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS
 
@@ -33,6 +36,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Done(NamedTuple):
     moved: int
     total: int
+    evicted: int = 0
     why: str = ""  # it stopped
     left: tuple[Left, ...] = ()  # cards whose cordons could not be ended
 
@@ -44,7 +48,8 @@ class Done(NamedTuple):
     def words(self) -> str:
         said = f"{self.moved} of {self.total} pods moved."
         if self.moved < self.total:
-            said = f"{said} Stopped: {self.why}"
+            evicted = f"{self.evicted} {'was' if self.evicted == 1 else 'were'} evicted"
+            said = f"{self.moved} of {self.total} pods moved, {evicted}. Stopped: {self.why}"
         commands = "; ".join(f"gpupool gpu uncordon {each.node} {each.uuid}" for each in self.left)
         return f"{said} Cards are still cordoned. Run: {commands}" if commands else said
 
@@ -78,13 +83,14 @@ async def _until_signal(kube: Kube, plan: Plan, running: Set[str], shown: Progre
 
 async def carried_out(kube: Kube, plan: Plan, running: Set[str], shown: Progress) -> Done:
     moved, why, at, left = 0, "", "", list[Left]()
+    evicted: set[str] = set()
     try:
         async with cordoned(kube, plan, _until, left):
             await _check_room(kube, plan, running)
             for move in plan.moves:
                 at = _shown(move)
                 shown.say(at)
-                await _move(kube, move)
+                await _move(kube, move, evicted)
                 moved += 1
                 shown.advance()
     except (_Stopped, CannotOrder) as error:
@@ -93,7 +99,7 @@ async def carried_out(kube: Kube, plan: Plan, running: Set[str], shown: Progress
         why = f"{at}: {error}" if at else str(error)
     except asyncio.CancelledError:
         why = f"it was interrupted{f'; see where {at} is, which was next' if at else ''}."
-    return Done(moved, len(plan.moves), why, tuple(left))
+    return Done(moved, len(plan.moves), len(evicted), why, tuple(left))
 
 
 async def _check_room(kube: Kube, plan: Plan, running: Set[str]) -> None:
@@ -115,22 +121,18 @@ def _shown(move: Move) -> str:
     return f"pod {move.pod.namespace}/{move.pod.name}"
 
 
-async def _move(kube: Kube, move: Move) -> None:
+async def _move(kube: Kube, move: Move, evicted: set[str]) -> None:
+    """`evicted`: gets the uid of the pod, if it is."""
     pod = move.pod
     shown = _shown(move)
-    try:
-        there = await kube.get(PODS, pod.name, pod.namespace)
-    except NotFound as error:
-        raise _Stopped(f"{shown} is gone.") from error
-    if there["metadata"]["uid"] != pod.uid or there["spec"].get("nodeName") != move.source:
-        raise _Stopped(f"{shown} is not on node {move.source} any more.")
-    is_over = (there.get("status") or {}).get("phase") in _OVER
-    if is_over or "deletionTimestamp" in there["metadata"]:
-        raise _Stopped(f"{shown} ends by itself now. Plan anew.")
-    owner = _controller(there)
-    before = {each["metadata"]["uid"] for each in await _pods_of(kube, pod.namespace, owner)}
-    await _evict(kube, there, shown)
-    landed = await _next_pod(kube, pod.namespace, owner, before, shown)
+    owner = controller_uid(await _there(kube, move))
+    if not owner:
+        raise _Stopped(f"{shown} has no controller any more, which would make it again.")
+    async with nominated(kube, move, owner, _LONGEST_S):
+        there = await _there(kube, move)  # again: the nomination took its time
+        before = {each["metadata"]["uid"] for each in await _pods_of(kube, pod.namespace, owner)}
+        await _evict(kube, there, shown, evicted)
+        landed = await _next_pod(kube, pod.namespace, owner, before, shown)
     node, cards = landed["spec"]["nodeName"], _cards_of(landed)
     if (node, cards) != (move.target.node, uuids_of(move.target.allocation)):
         name = landed["metadata"]["name"]
@@ -140,14 +142,33 @@ async def _move(kube: Kube, move: Move) -> None:
         )
 
 
-async def _evict(kube: Kube, pod: Obj, shown: str) -> None:
+async def _there(kube: Kube, move: Move) -> Obj:
+    """The pod, where the plan has it. Raises _Stopped."""
+    pod, shown = move.pod, _shown(move)
+    try:
+        there = await kube.get(PODS, pod.name, pod.namespace)
+    except NotFound as error:
+        raise _Stopped(f"{shown} is gone.") from error
+    if there["metadata"]["uid"] != pod.uid or there["spec"].get("nodeName") != move.source:
+        raise _Stopped(f"{shown} is not on node {move.source} any more.")
+    is_over = (there.get("status") or {}).get("phase") in _OVER
+    if is_over or "deletionTimestamp" in there["metadata"]:
+        raise _Stopped(f"{shown} ends by itself now. Plan anew.")
+    return there
+
+
+async def _evict(kube: Kube, pod: Obj, shown: str, evicted: set[str]) -> None:
+    uid = pod["metadata"]["uid"]
+    evicted.add(uid)  # before: the answer may be lost
     try:
         await kube.evict(pod)
     except KubeError as error:
         if is_certain(error):
+            evicted.remove(uid)
             raise _Stopped(f"{shown} cannot be evicted: {error}") from error
         # The answer was lost, and perhaps not the request. If so, its successor has to be seen to.
         if not await _is_leaving(kube, pod):
+            evicted.remove(uid)
             raise _Stopped(f"{shown} was not evicted: {error}") from error
 
 
@@ -174,12 +195,7 @@ async def _next_pod(kube: Kube, namespace: str, owner: str, before: set[str], sh
 
 
 async def _pods_of(kube: Kube, namespace: str, owner: str) -> list[Obj]:
-    return [pod for pod in (await kube.list(PODS, namespace)).items if _controller(pod) == owner]
-
-
-def _controller(pod: Obj) -> str:
-    owners = pod["metadata"].get("ownerReferences") or ()
-    return next((str(each.get("uid")) for each in owners if each.get("controller")), "")
+    return [pod for pod in (await kube.list(PODS, namespace)).items if controller_uid(pod) == owner]
 
 
 async def _until(holds: Callable[[], Awaitable[bool]], otherwise: str) -> None:

@@ -68,6 +68,8 @@ LABEL_PINNED_WAY = "gpupool.io/pinned-way"
 # Written by people about the cards of a node; see `contract/card_orders.py`.
 ANNOTATION_CORDONED_CARDS = "gpupool.io/cordoned-cards"
 ANNOTATION_CLEARED_CARDS = "gpupool.io/cleared-cards"
+# On a node, by `gpupool defrag`: pods that are to move there; see `contract/planned_moves.py`.
+ANNOTATION_PLANNED_MOVES = "gpupool.io/planned-moves"
 # The node condition that is true while a card has a problem.
 CONDITION_GPU_PROBLEM = "GpuProblem"
 # Field managers of the agent's server-side apply. Labels give way to other writers, the inventory

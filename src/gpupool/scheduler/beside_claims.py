@@ -4,8 +4,10 @@ The scheduler decides so, and programs that only tell what it would do.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
+from gpupool.core.card_choice import CardChoice
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import reserved_uid
 from gpupool.engine.decide import Placement, Unschedulable, decide_nominated, decide_on
@@ -30,6 +32,30 @@ def decide_beside(
         for uid in (pod.uid, *usable):
             trying.release(reserved_uid(uid))
         return decide_nominated(cluster, pod, policy, nominated)
+
+
+def decide_planned(state: ClusterState, pod: PodRequest, controller: str) -> Placement | None:
+    """Where a plan of moves wants the next pod of this controller, if it fits there as it is: room
+    of others stays theirs, also of those with a lower priority."""
+    for wish in state.planned_moves.of(controller, pod.uid):
+        narrowed = _on_cards(pod, wish.cards)
+        if narrowed is None:
+            continue
+        with trial(state.cluster) as trying:
+            trying.release(reserved_uid(pod.uid))
+            found = decide_on(state.cluster, narrowed, state.policy, (wish.node,))
+            if isinstance(found, Placement) and not _leans_on(state, narrowed, found):
+                return found
+    return None
+
+
+def _on_cards(pod: PodRequest, uuids: frozenset[str]) -> PodRequest | None:
+    """The pod, if it took no other cards. None: it takes none of these."""
+    if not pod.gpus:
+        return None if uuids else pod
+    choice = pod.card_choice or CardChoice()
+    cards = tuple(sorted(uuid for uuid in uuids if choice.takes_uuid(uuid)))
+    return replace(pod, card_choice=replace(choice, uuids=cards)) if cards else None
 
 
 def decide_gang_beside(

@@ -25,7 +25,15 @@ from gpupool.scheduler.groups import Group, Groups, Standing, group_of
 from gpupool.scheduler.kept_room import Job, KeptRoom, jobs_of
 from gpupool.scheduler.ledger import Ledger
 from gpupool.scheduler.parsed_requests import ParsedRequests
-from gpupool.scheduler.pending import Pending, is_done, pending_of, wants_node, with_storage
+from gpupool.scheduler.pending import (
+    Pending,
+    is_done,
+    is_never_bound,
+    pending_of,
+    wants_node,
+    with_storage,
+)
+from gpupool.scheduler.planned_moves import PlannedMoves
 from gpupool.scheduler.preemption_claims import PreemptionClaims, Spared
 from gpupool.scheduler.queue import Queue
 from gpupool.scheduler.resizing import Resizing
@@ -51,6 +59,7 @@ class ClusterState:
         self.preemption_claims = PreemptionClaims(self.cluster)
         self.spared = Spared()
         self.kept_room = KeptRoom(self.cluster, clock, victims=self.preemption_claims.leaving)
+        self.planned_moves = PlannedMoves()
         self.resizing = Resizing(changed)
         self.findings = Findings(changed)
         self.is_first_read = False  # set while all objects are read for the first time
@@ -81,6 +90,7 @@ class ClusterState:
     def node_changed(self, old: Obj | None, new: Obj | None) -> None:
         before = self.cluster.version
         self.resizing.node_seen(old, new)
+        self.planned_moves.node_changed(old, new)
         if new is not None:
             node = node_of(new)
             known = self.cluster.state(node.name)
@@ -90,8 +100,7 @@ class ClusterState:
             self.cluster.set_node(replace(node, volume_limits=limits) if limits else node)
         elif old is not None:
             self.cluster.remove_node(old["metadata"]["name"])
-        # Kubelets update their nodes all the time. Only changes that decisions depend on raise the
-        # version, and only those wake the pending pods.
+        # Kubelets update their nodes all the time. What decisions do not depend on wakes nobody.
         if self.cluster.version != before:
             name = (new or old or {})["metadata"]["name"]
             self.unread.node_seen(name)
@@ -157,7 +166,7 @@ class ClusterState:
         if new is None:
             return
         uid = new["metadata"]["uid"]
-        if is_done(new) or _is_never_bound(new):
+        if is_done(new) or is_never_bound(new):
             self._gone(uid)
         elif new["spec"].get("nodeName"):
             self._bound(new)
@@ -389,12 +398,3 @@ class ClusterState:
     def wake(self) -> None:
         self.queue.wake()
         self._changed()
-
-
-def _is_never_bound(pod: Obj) -> bool:
-    """Terminating without a node. The API server refuses every Binding of such a pod.
-
-    So a Binding without an answer did not happen, and holds nothing any more: finalizers may keep
-    the pod for days.
-    """
-    return "deletionTimestamp" in pod["metadata"] and not pod["spec"].get("nodeName")

@@ -67,6 +67,8 @@ class Cycle:
     def _place(self, pod: Pending, placement: Placement, began_s: float) -> Write:
         self.metrics.decision_seconds.observe(self.clock() - began_s)
         self.state.assume(pod, placement.node, placement.allocation)
+        if pod.controller in self.state.planned_moves:
+            self.state.planned_moves.placed(pod.controller, pod.uid, *placement)
         self.room.took([pod], {placement.node})
         assignment = self.state.ledger.assignment(pod.uid)
         assert assignment is not None

@@ -27,6 +27,7 @@ from gpupool.engine.trial import Trial, trial
 from gpupool.scheduler.beside_claims import (
     decide_beside,
     decide_gang_beside,
+    decide_planned,
     lower_claims,
     release_lower,
 )
@@ -52,6 +53,10 @@ class RoomMaker:
     # -- decisions beside claims -------------------------------------------------------------
 
     def decide(self, pod: Pending) -> Placement | Unschedulable:
+        if pod.controller in self.state.planned_moves and not pod.nominated:
+            planned = decide_planned(self.state, pod.request, pod.controller)
+            if planned is not None:
+                return planned
         return decide_beside(self.state, pod.request, pod.nominated)
 
     def leaves_place(self, pod: Pending, found: Placement) -> bool:

@@ -10,6 +10,7 @@ from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.likeness import likeness
 from gpupool.scheduler.groups import Group, group_of
+from kubeclient.mirror import controller_uid
 from kubeclient.objects import Obj
 
 _DONE = ("Succeeded", "Failed")
@@ -36,6 +37,7 @@ class Pending:
     nominated: str = ""  # status.nominatedNodeName: the node that is cleared for it
     why: str = ""  # the message of its condition PodScheduled
     why_since: str = ""
+    controller: str = ""  # uid of what has made it
 
     @property
     def uid(self) -> str:
@@ -75,6 +77,15 @@ class Pending:
 
 def is_done(pod: Obj) -> bool:
     return (pod.get("status") or {}).get("phase") in _DONE
+
+
+def is_never_bound(pod: Obj) -> bool:
+    """Terminating without a node. The API server refuses every Binding of such a pod.
+
+    So a Binding without an answer did not happen, and holds nothing any more: finalizers may keep
+    the pod for days.
+    """
+    return "deletionTimestamp" in pod["metadata"] and not pod["spec"].get("nodeName")
 
 
 def wants_node(pod: Obj, schedulers: Container[str]) -> bool:
@@ -132,4 +143,5 @@ def pending_of(pod: Obj, seen_s: float) -> Pending:
         nominated=status.get("nominatedNodeName") or "",
         why=said.get("message") or "",
         why_since=said.get("lastTransitionTime") or "",
+        controller=controller_uid(pod),
     )
