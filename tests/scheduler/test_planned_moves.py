@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 
 from gpupool.contract.allocation import allocation_of
+from gpupool.contract.extender_messages import BindingArgs, ExtenderArgs
 from gpupool.contract.names import ANNOTATION_ALLOCATION, ANNOTATION_PLANNED_MOVES
 from gpupool.contract.planned_moves import PlannedMove, planned_moves_text
 from gpupool.core.gpu import Allocation, CardShare, ContainerGpus, Isolation
 from gpupool.core.pods import PodRequest
+from gpupool.scheduler.extender import Extender
+from kubeclient.client import Kube
 from kubeclient.times import stamp
 from tests.scheduler.model_api import UNITS, Fate
-from tests.scheduler.stepped import Stepped
+from tests.scheduler.stepped import Stepped, with_answers
 
 
 def made(*names: str) -> Stepped:
@@ -187,3 +190,38 @@ async def test_a_pod_without_gpus_goes_to_the_planned_node() -> None:
     owned(stepped, "next", 0)
     await stepped.settle()
     assert stepped.api.pods["next"]["spec"]["nodeName"] == "c"
+
+
+def extender_of(stepped: Stepped) -> Extender:
+    stepped.tell()
+    return Extender(Kube(stepped.api), stepped.state, lambda: stepped.now_s, lambda: True)
+
+
+def asked(stepped: Stepped, name: str) -> ExtenderArgs:
+    owned(stepped, name, spec={"schedulerName": "default-scheduler"})
+    stepped.tell()
+    return ExtenderArgs(stepped.api.pods[name], tuple(stepped.api.nodes), None)
+
+
+async def test_the_extender_offers_the_planned_node_alone_and_gives_the_planned_card() -> None:
+    stepped = made()
+    await stepped.place("filler", 1)
+    plan(stepped, "c", entry("c-1"))
+    extender = extender_of(stepped)
+    assert extender.filter(asked(stepped, "next"))["NodeNames"] == ["c"]
+    wanted = BindingArgs("next", "default", stepped.uid("next"), "c")
+    assert await with_answers(stepped.api, extender.bind(wanted)) == ""
+    assert (await places(stepped))["next"] == "c-1"
+    # It is taken.
+    assert len(extender.filter(asked(stepped, "grown"))["NodeNames"]) == 3
+
+
+async def test_the_extender_leaves_the_plan_where_the_planned_node_was_not_offered() -> None:
+    stepped = made()
+    plan(stepped, "c", entry("c-1"))
+    extender = extender_of(stepped)
+    args = ExtenderArgs(asked(stepped, "next").pod, ("a", "b"), None)
+    assert extender.filter(args)["NodeNames"] == ["a", "b"]
+    wanted = BindingArgs("next", "default", stepped.uid("next"), "b")
+    assert await with_answers(stepped.api, extender.bind(wanted)) == ""
+    assert (await places(stepped))["next"] == "b-0"

@@ -27,9 +27,10 @@ from gpupool.contract.extender_messages import (
 from gpupool.contract.pods import pod_request
 from gpupool.core.pods import PodRequest
 from gpupool.engine.candidates import Candidates, candidates
-from gpupool.engine.decide import Placement, decide_on
+from gpupool.engine.decide import Placement, Unschedulable, decide_on
 from gpupool.engine.preempt import preempt_on
 from gpupool.engine.trial import trial
+from gpupool.scheduler.beside_claims import decide_planned
 from gpupool.scheduler.bind import LATEST_S
 from gpupool.scheduler.cluster_state import ClusterState
 from gpupool.scheduler.ledger import Assignment, Knowledge
@@ -38,6 +39,7 @@ from gpupool.scheduler.reservations import Reservations
 from gpupool.scheduler.unasked_pods import UnaskedPods
 from kubeclient.client import Kube
 from kubeclient.errors import Conflict, KubeError, NotFound, NotSent, is_certain
+from kubeclient.mirror import controller_uid
 from kubeclient.objects import Obj
 from kubeclient.resources import PODS
 
@@ -52,6 +54,7 @@ class _Offered(NamedTuple):
     request: PodRequest
     metadata: Obj  # the fields that a Binding needs
     generation: int  # as in ParsedRequests; 0 also if the request leaves out parts of the spec
+    controller: str
 
 
 class Extender:
@@ -79,10 +82,15 @@ class Extender:
     # -- filter and prioritize -------------------------------------------------------------
 
     def filter(self, args: ExtenderArgs) -> Obj:
-        pod = self._offer(args.pod).request
+        offered = self._offer(args.pod)
+        pod = offered.request
         self.refused.offered(pod.uid, args.names, _nominated(args.pod))
         self.unasked.asked(args.pod)
         is_judged_later = _is_judged_later(args.pod)
+        planned = "" if is_judged_later else self._planned(offered, args.names)
+        if planned:
+            self.refused.fits(pod.uid)
+            return messages.filter_result(args, (planned,), {}, {})
         if self._most_nodes == 1 and not is_judged_later:
             best = self._best(pod, args.names)
             if best:
@@ -111,6 +119,20 @@ class Extender:
         if found:
             self._reserve(pod, found)
         return messages.priorities(args.names, found.scores(messages.MAX_SCORE))
+
+    def _planned(self, pod: _Offered, names: Sequence[str]) -> str:
+        """The node where a plan of moves wants the pod, reserved. Empty: none of these."""
+        if pod.controller not in self.state.planned_moves:
+            return ""
+        uid = pod.request.uid
+        if self.state.ledger.assignment(uid) is not None:
+            return ""
+        self._end_reservations(uid)
+        found = decide_planned(self.state, pod.request, pod.controller)
+        if found is None or found.node not in names:
+            return ""
+        self.reservations.make(pod.request, *found, self._clock())
+        return found.node
 
     def _best(self, pod: PodRequest, names: Sequence[str]) -> str:
         """The best node, reserved. Empty: there is none, or the long way has to find it.
@@ -193,26 +215,35 @@ class Extender:
 
     async def _bind(self, pod: _Offered, node: str) -> str:
         """Raises Conflict."""
-        assignment = self._assigned(pod.request, node)
+        assignment = self._assigned(pod.request, node, pod.controller)
         if assignment is None:
             shown = f"{pod.request.namespace}/{pod.request.name}"
             return f"pod {shown} no longer fits on node {node}"
         return await self._write(pod, assignment)
 
-    def _assigned(self, pod: PodRequest, node: str) -> Assignment | None:
-        ledger = self.state.ledger
+    def _assigned(self, pod: PodRequest, node: str, controller: str) -> Assignment | None:
+        ledger, moves = self.state.ledger, self.state.planned_moves
         kept = ledger.assignment(pod.uid)
         if kept is not None:
             return kept if kept.node == node else None
         self.reservations.end(pod.uid)
-        found = decide_on(ledger.cluster, pod, self.state.policy, (node,))
+        found = self._on(node, pod, controller)
         if not isinstance(found, Placement):
             with self.reservations.ignored():
                 found = decide_on(ledger.cluster, pod, self.state.policy, (node,))
         if not isinstance(found, Placement):
             return None
         ledger.assume(pod, found.node, found.allocation)
+        if controller in moves:
+            moves.placed(controller, pod.uid, *found)
         return ledger.assignment(pod.uid)
+
+    def _on(self, node: str, pod: PodRequest, controller: str) -> Placement | Unschedulable:
+        if controller in self.state.planned_moves:
+            planned = decide_planned(self.state, pod, controller)
+            if planned is not None and planned.node == node:
+                return planned
+        return decide_on(self.state.cluster, pod, self.state.policy, (node,))
 
     async def _write(self, pod: _Offered, assignment: Assignment) -> str:
         """Fencing: `pod` was read before `may_act` is asked here; see `bind.py`."""
@@ -344,7 +375,7 @@ def _offered(pod: Obj, metadata: Obj) -> _Offered:
     request = _request(pod)
     generation = pod["metadata"].get("generation")
     is_whole = not request.unsupported and isinstance(generation, int)
-    return _Offered(request, metadata, generation if is_whole else 0)
+    return _Offered(request, metadata, generation if is_whole else 0, controller_uid(pod))
 
 
 def _request(pod: Obj) -> PodRequest:
