@@ -16,26 +16,20 @@ from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.scenario import (
     Objects,
-    controller_of,
-    lives_with_its_node,
     uid_of,
     whole_state,
     workload_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpupool.cli.defrag_view import Proposal
     from gpupool.contract.manifests import PodTemplate
     from gpupool.core.pods import PodRequest
-    from gpupool.engine.node_state import Held
     from gpupool.scheduler.cluster_state import ClusterState
     from kubeclient.client import Kube
     from kubeclient.objects import Obj
 
 _MOST_MOVES = 100
-_SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
 class _Asked(NamedTuple):
@@ -126,6 +120,7 @@ def _check_asks_for_pods(file: Path, templates: "list[PodTemplate]") -> None:
 def _proposal(
     objects: Objects, templates: "list[PodTemplate]", pods: "list[Obj]", asked: _Asked
 ) -> "Proposal":
+    from gpupool.cli.defrag_rules import in_the_way, may_move
     from gpupool.cli.defrag_view import Proposal
     from gpupool.cli.scheduler import policy_named
     from gpupool.engine.defrag import Plan, Rules, larger_job, largest_job, room_for
@@ -136,9 +131,10 @@ def _proposal(
     state = whole_state(objects, policy_named(asked.policy))
     cluster, policy = state.cluster, state.policy
     wanted = _wanted(state, templates, pods)
+    highest = max((pod.priority for pod in wanted), default=None)
     rules = Rules(
         asked.most_moves,
-        _may_move(objects, max((pod.priority for pod in wanted), default=None)),
+        may_move(objects, highest),
         tuple(state.budgets.values()),
     )
     most = replace(rules, most_moves=_MOST_MOVES)
@@ -151,10 +147,12 @@ def _proposal(
             return Proposal((), found[1] if found else None, before, after, running=running)
         plan = room_for(cluster, wanted, policy, rules)
         bold = plan if isinstance(plan, Plan) else room_for(cluster, wanted, policy, most)
+        is_kept = not isinstance(bold, Plan) and highest is not None
+        why = in_the_way(objects, state, wanted, highest or 0, _MOST_MOVES) if is_kept else ()
     names = tuple(f"{pod.namespace}/{pod.name}" for pod in wanted)
     if not isinstance(plan, Plan):
         enough = len(bold.moves) if isinstance(bold, Plan) else 0
-        return Proposal(names, None, before, before, plan.placed, enough)
+        return Proposal(names, None, before, before, plan.placed, enough, why)
     return Proposal(names, plan, before, before, running=running)
 
 
@@ -165,30 +163,3 @@ def _wanted(
     for at, (template, pod) in enumerate(zip(templates, pods, strict=True)):
         found += workload_of(state, template, pod, None, at).pods
     return tuple(found)
-
-
-def _may_move(objects: Objects, highest: int | None) -> "Callable[[Held], bool]":
-    """`highest`: priority of the pods for which room is made; those above it stay."""
-    from gpupool.contract.names import LABEL_MAY_MOVE
-    from gpupool.scheduler.groups import group_of
-    from kubeclient.resources import PODS
-
-    def is_fixed(pod: "Obj") -> bool:
-        metadata = pod["metadata"]
-        notes = metadata.get("annotations") or {}
-        return (
-            not controller_of(pod)
-            or lives_with_its_node(pod)
-            or (metadata.get("labels") or {}).get(LABEL_MAY_MOVE) == "false"
-            or notes.get(_SAFE_TO_EVICT) == "false"
-            # A group that runs would stand still without one of its pods.
-            or group_of(metadata) is not None
-        )
-
-    fixed = {uid_of(pod) for pod in objects[PODS] if is_fixed(pod)}
-
-    def may_move(held: "Held") -> bool:
-        below = highest is None or held.pod.priority <= highest
-        return below and held.pod.uid not in fixed
-
-    return may_move

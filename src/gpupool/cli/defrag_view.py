@@ -17,6 +17,7 @@ class Proposal:
     largest_after: int
     placed: int = 0  # of the pods, where there is no plan for all
     enough_moves: int = 0  # with so many there would be a plan; 0: with no number of them
+    in_the_way: tuple[str, ...] = ()  # what people have set, without which there would be a plan
     running: frozenset[str] = frozenset()  # uids of pods that had a node, for the plan
 
 
@@ -63,6 +64,8 @@ def _no_plan(proposal: Proposal) -> str:
     )
     if proposal.enough_moves:
         return f"{said} With more moves there is one: --max-moves {proposal.enough_moves}."
+    if proposal.in_the_way:
+        return f"{said} In the way: {'; '.join(proposal.in_the_way)}."
     return (
         f"{said} See why it fits nowhere: gpupool explain -f. See what a further node would do: "
         "gpupool whatif -f."
@@ -96,6 +99,7 @@ def _document(proposal: Proposal) -> Document:
     return {
         "pods": list(proposal.pods),
         "moves": None if plan is None else [_move_fields(move) for move in plan.moves],
+        "inTheWay": list(proposal.in_the_way),
         "placements": []
         if plan is None
         else [{"node": node, "cards": _uuids(given)} for node, given in plan.placements],
