@@ -80,8 +80,18 @@ def test_labels_choose_cards() -> None:
         (pod(container(mem="8"), count="99999999999"), "gpu-count=9"),
         (pod(container(percent="20")), f"{PERCENT} without {MEM}"),
         (pod(container(gpu="1", mem="1")), "together with a share"),
-        (pod(container(mem="8", percent="101")), "no card can meet"),
-        (pod(container(gpu="many")), "no numbers"),
+        (
+            pod(container(mem="8", percent="101")),
+            f"{PERCENT}=101 (at most 100 is possible) in container c",
+        ),
+        (
+            pod(container(gpu="9" * 20)),
+            f"nvidia.com/gpu={'9' * 20} (at most 1000000 is possible) in container c",
+        ),
+        (pod(container(mem="9" * 20)), f"{MEM}={'9' * 20} (at most 67108864 is possible)"),
+        (pod(container(gpu="-3")), "nvidia.com/gpu=-3 (less than 0) in container c"),
+        (pod(container(gpu="many")), "nvidia.com/gpu=many (no number) in container c"),
+        (pod(container(gpu="9" * 5000)), "999... (no number)"),
         (pod(container(gpu="1"), same="a"), "with whole GPUs"),
         (pod(container(mem="1"), placement="sideways"), "card-placement=sideways"),
         (

@@ -29,6 +29,12 @@ MAX_CARDS = 64  # of one pod on one node
 # A pod that asks for more cards than any node has waits, and is told so, like every other pod. This
 # is only what the engine can count with.
 _MOST_WHOLE = 1_000_000
+_MOST = {
+    RESOURCE_GPU: _MOST_WHOLE,
+    RESOURCE_GPU_MEM: MAX_CARDS * MOST_UNITS,
+    RESOURCE_GPU_PERCENT: WHOLE_CARD_PERCENT,
+}
+_LONGEST_SHOWN = 40
 MAX_CONTAINERS = 32  # with GPUs, in one pod
 
 
@@ -88,16 +94,13 @@ def _containers(spec: Obj) -> Iterator[tuple[Obj, bool]]:
 def _ask(container: Obj, labels: Obj, is_init: bool) -> GpuAsk | str | None:
     """None: no GPUs. A text: what is wrong."""
     limits = (container.get("resources") or {}).get("limits") or {}
-    try:
-        whole, units, percent = (
-            value(parse(str(limits.get(name, "0"))))
-            for name in (RESOURCE_GPU, RESOURCE_GPU_MEM, RESOURCE_GPU_PERCENT)
-        )
-    except ParseError:
-        return f"GPU limits of container {container['name']} that are no numbers"
-    is_absurd = whole > _MOST_WHOLE or units > MAX_CARDS * MOST_UNITS
-    if min(whole, units, percent) < 0 or percent > WHOLE_CARD_PERCENT or is_absurd:
-        return f"GPU limits of container {container['name']} that no card can meet"
+    amounts = []
+    for name, most in _MOST.items():
+        found = _amount(str(limits.get(name, "0")), most)
+        if isinstance(found, str):
+            return f"{name}={found} in container {container['name']}"
+        amounts.append(found)
+    whole, units, percent = amounts
     if whole and (units or percent):
         return f"{RESOURCE_GPU} together with a share of a card in container {container['name']}"
     if percent and not units:
@@ -105,6 +108,18 @@ def _ask(container: Obj, labels: Obj, is_init: bool) -> GpuAsk | str | None:
     if whole:
         return GpuAsk(container["name"], whole=whole, is_init=is_init)
     return _share(container["name"], units, percent, labels, is_init) if units else None
+
+
+def _amount(text: str, most: int) -> int | str:
+    """A text: what was found, and what is wrong with it."""
+    found = text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+    try:
+        number = value(parse(text))
+    except ParseError:
+        return f"{found} (no number)"
+    if number > most:
+        return f"{found} (at most {most} is possible)"
+    return number if number >= 0 else f"{found} (less than 0)"
 
 
 def _share(name: str, units: int, percent: int, labels: Obj, is_init: bool) -> GpuAsk | str:
