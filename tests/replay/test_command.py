@@ -5,21 +5,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from gpupool.cli.replay import command
 from gpupool.engine.policies import POLICIES
 from tests.replay.checking import faults, rows
 
 
-def run(*arguments: object, code: int = 0) -> str:
+def invoked(*arguments: object, code: int = 0) -> Result:
     result = CliRunner().invoke(command, [str(argument) for argument in arguments])
     assert result.exit_code == code, result.output
-    return result.output
+    return result
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    return invoked(*arguments, code=code).output
 
 
 def results(*arguments: object) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(run(*arguments, "-o", "json"))["results"]
+    document = json.loads(invoked(*arguments, "-o", "json").stdout)
+    found: list[dict[str, Any]] = document["results"]
     return found
 
 
@@ -122,6 +127,7 @@ def test_a_synthetic_trace_is_replayed_and_drawn(tmp_path: Path) -> None:
     picture = tmp_path / "plot.svg"
     shown = run("--synthetic", "12", "--policy", "residue", "--policy", "spread", "--plot", picture)
     assert "ALLOC-AT-100" in shown
+    assert f"The curves are in {picture}." in shown
     drawn = picture.read_text(encoding="utf-8")
     assert drawn.count("<polyline") == 4
     assert ">25</text>" in drawn, "round numbers along the axes"

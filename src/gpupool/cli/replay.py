@@ -198,8 +198,10 @@ def _write_files(
     placements, plot = given["placements"], given["plot"]
     if isinstance(placements, Path):
         placements.write_text(placements_csv(trace, method, found[0]), encoding="utf-8")
+        click.echo(f"The decisions are in {placements}.", err=True)
     if isinstance(plot, Path):
         plot.write_text(svg_of(panels_of(method, found)), encoding="utf-8")
+        click.echo(f"The curves are in {plot}.", err=True)
 
 
 @dataclass(frozen=True, slots=True)
