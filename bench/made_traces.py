@@ -1,4 +1,4 @@
-"""Further traces, made from openb's by chance: other bound pods, more large ones.
+"""Further traces, made from openb's by chance: other bound pods, more large ones, no whole cards.
 
 A policy that was tuned on four traces is judged on these too. They are the same every time.
 """
@@ -9,7 +9,7 @@ from dataclasses import replace
 from random import Random
 
 from gpupool.contract.names import LABEL_NVIDIA_NAME
-from gpupool.replay.trace import Trace, TracePod, bound_to
+from gpupool.replay.trace import MILLI, Trace, TracePod, bound_to
 
 Change = Callable[[TracePod, Random], list[TracePod]]
 
@@ -27,6 +27,8 @@ def made_from(openb: dict[str, Trace]) -> Iterator[Trace]:
     yield _made(
         "bigshare", shares, lambda pod, draw: tenth(pod, draw) * (6 if pod.cards > 7 else 1)
     )
+    # Beside shares and pods of several cards. Pods without GPUs then use up the CPU of machines.
+    yield _made("shares", shares, lambda pod, _: [] if pod.gpu_milli == MILLI else [pod])
 
 
 def _made(name: str, trace: Trace, change: Change) -> Trace:

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Raise it with every change of a structure or of a function, here and in kernel.py. */
-#define LAYOUT 14
+#define LAYOUT 15
 
 #define EXPORTED __attribute__((visibility("default")))
 #define NEVER INT64_MAX     /* the cost of a node that cannot take the pod */
@@ -23,6 +23,7 @@
 #define KEPT 256            /* typical pods whose sizes are kept */
 #define BLOCK 16            /* nodes that have one entry of `bounds`, and the bits of one `fitting` */
 
+#define MIB_SHIFT 20        /* from bytes */
 #define GROUP 16            /* blocks that have one entry of `groups` */
 
 /* Rows of `free`: each node has at least these, and further ones for other resources. */
@@ -48,6 +49,13 @@ struct columns {
     const uint8_t *present;
     const uint8_t *has_cards;
     uint16_t *seen; /* of every block a bit for each node that was judged; 0 between calls */
+};
+
+/* As `Place` of places.py. */
+struct place {
+    int64_t cards;
+    int64_t cpu_milli;
+    int64_t memory_mib;
 };
 
 /* Tables of residue_tables.py. */

@@ -4,7 +4,6 @@
 #define WITH_CARDS ((int64_t)1 << 55)
 #define MOST_PODS ((int64_t)1 << 20)
 #define PERCENT 100
-#define MIB_SHIFT 20
 #define AT_ONCE 64 /* nodes that are fetched before the first of them is judged */
 
 EXPORTED int64_t gpupool_engine_layout(void) {

@@ -5,9 +5,19 @@
 
 #include <math.h>
 
+/* How many pods find all that they need among what is left of a node. */
+static int64_t places_on(const int64_t *left, const struct place *place) {
+    int64_t found = left[WHOLE_FREE] / place->cards;
+    if (place->cpu_milli && left[CPU] / place->cpu_milli < found)
+        found = left[CPU] / place->cpu_milli;
+    if (place->memory_mib && (left[MEMORY] >> MIB_SHIFT) / place->memory_mib < found)
+        found = (left[MEMORY] >> MIB_SHIFT) / place->memory_mib;
+    return found;
+}
+
 /* As `free_of` of supply.py: `found` is (classes, sizes) and zero. */
 EXPORTED void gpupool_engine_free(const struct columns *c, const struct residue *r,
-                                  const int64_t *sizes, int64_t size_count, int64_t classes,
+                                  const struct place *places, int64_t size_count, int64_t classes,
                                   int64_t *found) {
     for (int64_t node = 0; node < c->size; node++) {
         if (!c->present[node] || !c->has_cards[node] || c->machine[node] >= classes)
@@ -15,7 +25,7 @@ EXPORTED void gpupool_engine_free(const struct columns *c, const struct residue 
         int64_t *here = found + c->machine[node] * size_count;
         here[0] += residue_usable(c, r, node, 0);
         for (int64_t each = 1; each < size_count; each++)
-            here[each] += free_of(c, node)[WHOLE_FREE] / sizes[each];
+            here[each] += places_on(free_of(c, node), &places[each]);
     }
 }
 

@@ -15,7 +15,7 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, decide_on
 from gpupool.engine.last_places import LEFT_S, FreedNodes, is_last_place
 from gpupool.engine.packing import Packing
-from gpupool.engine.policies.places import MOST_CARDS, Places, places_of, unserved_of
+from gpupool.engine.policies.places import MOST_CARDS, Place, Places, Room, places_of, unserved_of
 from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
 from tests.engine.building import ROOMY, cluster_of, whole
 
@@ -29,17 +29,18 @@ def node(name: str, mode: GpuMode = GpuMode.ANY) -> NodeInfo:
 
 
 def overloaded(
-    stay: int = 90, pods: int = 1200, mode: GpuMode = GpuMode.ANY
+    stay: int = 90, pods: int = 1200, mode: GpuMode = GpuMode.ANY, cpu_milli: int = 1_000
 ) -> tuple[ClusterModel, Packing]:
     """Three in four pods ask for a card and one for eight, each of which stays while so many come:
-    twice as much as there is room for.
+    twice as much as there is room for. `cpu_milli`: beside each card.
     """
     cluster = cluster_of(*(node(name, mode) for name in (EMPTY, *OTHERS)))
     packing, running = Packing("residue"), deque[tuple[int, str]]()
     for at in range(pods):
         while running and running[0][0] <= at - stay:
             cluster.release(running.popleft()[1])
-        pod = whole(f"p{at}", CARDS if at % 4 == 0 else 1)
+        cards = CARDS if at % 4 == 0 else 1
+        pod = whole(f"p{at}", cards, resources={"cpu": cards * cpu_milli, "pods": 1})
         packing.count(cluster, pod)
         found = decide(cluster, pod, packing.policy)
         if isinstance(found, Placement):
@@ -177,13 +178,19 @@ def test_pods_that_come_and_go_beside_a_place_do_not_keep_it_for_ever() -> None:
 
 likely = st.lists(st.floats(0, 1), min_size=3, max_size=3)
 SIZES = (1, 4, 8)
+PLACES = tuple(map(Place, SIZES))
+
+
+def loss(places: Places, untouched: int, taken: int) -> int:
+    """On a node with CPU and memory for all."""
+    return places.loss(0, Room(untouched, 0, 0), Room(untouched - taken, 0, 0))
 
 
 @given(likely, likely)
 def test_nobody_wins_by_cards_that_are_taken(chances: list[float], unserved: list[float]) -> None:
-    found = places_of(np.array([chances]), SIZES, np.array(unserved))
+    found = places_of(np.array([chances]), PLACES, np.array(unserved))
     for taken in range(1, MOST_CARDS + 1):
-        losses = [found.loss(0, untouched, taken) for untouched in range(taken, MOST_CARDS + 1)]
+        losses = [loss(found, untouched, taken) for untouched in range(taken, MOST_CARDS + 1)]
         assert min(losses) >= 0
         assert losses[0] == 0  # who takes all of it is worth as much
 
@@ -194,34 +201,101 @@ def test_nobody_wins_by_cards_that_are_taken(chances: list[float], unserved: lis
 )
 def test_only_whole_places_count(untouched: int, lost: int) -> None:
     """Eight cards for a pod that wants eight count four times."""
-    found = places_of(np.array([[1.0, 1.0]]), (1, 8), np.ones(2))
-    assert found.loss(0, untouched, 1) == 1000 * lost
+    found = places_of(np.array([[1.0, 1.0]]), (Place(1), Place(8)), np.ones(2))
+    assert loss(found, untouched, 1) == 1000 * lost
 
 
 def places(unserved_of_four: float, unserved_of_eight: float) -> Places:
-    return places_of(np.ones((1, 3)), SIZES, np.array([1, unserved_of_four, unserved_of_eight]))
+    return places_of(np.ones((1, 3)), PLACES, np.array([1, unserved_of_four, unserved_of_eight]))
 
 
 def test_a_pod_of_four_cards_breaks_a_place_for_eight_where_it_gets_in_less_often() -> None:
-    assert places(0.5, 0.6).loss(0, 8, 4) > 0
-    assert places(0.6, 0.5).loss(0, 8, 4) == 0
+    assert loss(places(0.5, 0.6), 8, 4) > 0
+    assert loss(places(0.6, 0.5), 8, 4) == 0
     # A pod of one card breaks neither, however well the large ones are served.
-    assert places(0.0, 0.0).loss(0, 8, 1) == places(1.0, 1.0).loss(0, 8, 1) > 4000
-    assert places(0.9, 0.5).loss(0, 4, 1) > 4000
+    assert loss(places(0.0, 0.0), 8, 1) == loss(places(1.0, 1.0), 8, 1) > 4000
+    assert loss(places(0.9, 0.5), 4, 1) > 4000
 
 
 def test_who_takes_a_whole_place_of_its_size_takes_it_from_nobody() -> None:
     for unserved in (0.0, 0.5, 1.0):
-        assert places(unserved, 0.5).loss(0, 4, 4) == 0
-        assert places(0.5, unserved).loss(0, 8, 8) == 0
+        assert loss(places(unserved, 0.5), 4, 4) == 0
+        assert loss(places(0.5, unserved), 8, 8) == 0
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_where_one_size_is_asked_for_its_pods_leave_nothing_to_one_another(
     chance: float, unserved: float
 ) -> None:
-    found = places_of(np.full((1, 2), chance), (1, 2), np.array([1, unserved]))
-    assert {found.loss(0, untouched, 2) for untouched in range(2, MOST_CARDS + 1)} == {0}
+    found = places_of(np.full((1, 2), chance), (Place(1), Place(2)), np.array([1, unserved]))
+    assert {loss(found, untouched, 2) for untouched in range(2, MOST_CARDS + 1)} == {0}
+
+
+FED = (Place(1), Place(4, 32_000, 1_000), Place(8, 64_000, 2_000))
+AMPLE = 10**6
+
+
+@pytest.mark.parametrize(
+    ("cpu_milli", "memory_mib", "is_broken"),
+    [(64_000, AMPLE, True), (63_999, AMPLE, False), (AMPLE, 2_000, True), (AMPLE, 1_999, False)],
+)
+def test_a_machine_without_cpu_or_memory_for_a_large_pod_is_no_place_for_it(
+    cpu_milli: int, memory_mib: int, is_broken: bool
+) -> None:
+    """What is left feeds four cards all the same, beside the one that is taken."""
+    found = places_of(np.ones((1, 3)), FED, np.ones(3))
+    before = Room(8, cpu_milli, memory_mib)
+    for_eight = found.loss(0, before, before._replace(untouched=7)) > 0
+    assert for_eight == is_broken
+
+
+def test_a_place_is_broken_by_its_cpu_alone() -> None:
+    found = places_of(np.ones((1, 3)), FED, np.ones(3))
+    room = Room(8, 96_000, AMPLE)
+    assert found.loss(0, room, room._replace(cpu_milli=64_000)) == 0
+    assert found.loss(0, room, room._replace(cpu_milli=32_000)) > 4_000
+    # All of it is in use already.
+    full = Room(8, 31_999, AMPLE)
+    assert found.loss(0, full, full._replace(cpu_milli=0)) == 0
+
+
+def test_a_pod_of_one_card_takes_a_machine_whose_cpu_others_use() -> None:
+    """No large pod can come there, and the cards would be idle for nobody."""
+    cluster, packing = overloaded()
+    name = emptied(cluster)
+    assert leaves(cluster, packing, whole("small"))
+    cluster.hold(without_cards("host", ROOMY["cpu"] - CARDS * 1_000 + 1), name)
+    assert not leaves(cluster, packing, whole("small"))
+
+
+def without_cards(uid: str, cpu_milli: int) -> PodRequest:
+    return PodRequest(uid, "default", uid, {"cpu": cpu_milli, "pods": 1})
+
+
+def test_a_pod_without_cards_leaves_the_cpu_of_a_place_to_large_pods() -> None:
+    """Else it would take the machine that pods of one card have left to larger ones."""
+    cluster, packing = overloaded(cpu_milli=4_000)
+    name = emptied(cluster)
+    for at, other in enumerate(OTHERS):
+        cluster.hold(without_cards(f"host-{at}", ROOMY["cpu"]), other)
+    found = decide(cluster, without_cards("host", 40_000), packing.policy)
+    assert isinstance(found, Placement)
+    assert found.node == name
+    assert is_last_place(cluster, without_cards("host", 40_000), packing.policy, found)
+    # Beside this one there is CPU for eight cards.
+    assert not is_last_place(cluster, without_cards("host", 30_000), packing.policy, found)
+
+
+def test_no_more_places_are_left_than_large_pods_take_in_a_while() -> None:
+    """Whatever keeps large pods from them."""
+    cluster, packing = overloaded()
+    emptied(cluster)
+    for at in range(6):
+        cluster.set_node(node(f"new-{at}"))
+    for at in range(40):
+        packing.count(cluster, whole(f"later-{at}", CARDS if at % 4 == 0 else 1))
+    assert packing.overload > 1
+    assert not leaves(cluster, packing, whole("small"))
 
 
 def test_a_size_is_unserved_by_its_own_pods_alone() -> None:

@@ -27,6 +27,18 @@ def small_trace() -> Trace:
     return Trace("small", tuple(map(node_of, machines)), tuple(map(pod_of, jobs)))
 
 
+def crowded_trace() -> Trace:
+    """Most pods take a share of a card, and pods without GPUs want a third of a machine's CPU."""
+    draw = Random(17)
+    machines = [Machine(f"g{at}", 96_000, 393_216, 8, "G2") for at in range(60)]
+    kinds = {"share": (9_000, 1, 800), "host": (32_000, 0, 0), "large": (64_000, 8, 1000)}
+    jobs = []
+    for at in range(400):
+        cpu, cards, milli = kinds[draw.choices(list(kinds), [74, 22, 1.3])[0]]
+        jobs.append(Job(f"p{at}", cpu, 16_384 * max(cards, 1), cards, milli))
+    return Trace("crowded", tuple(map(node_of, machines)), tuple(map(pod_of, jobs)))
+
+
 def accepted(
     load: float, policy: str = "residue", trace: Trace | None = None, seeds: int = 2
 ) -> tuple[float, float]:
@@ -74,6 +86,14 @@ def test_under_overload_pods_leave_places_to_larger_ones(monkeypatch: pytest.Mon
     gpu_before, multi_before = accepted(1.1, trace=trace, seeds=4)
     assert multi > multi_before + 5
     assert gpu > gpu_before - 0.5
+
+
+def test_machines_whose_cpu_pods_without_gpus_take_are_not_kept_for_large_pods() -> None:
+    """They stood idle: no large pod could come there, and small ones left them to it."""
+    gpu, multi = accepted(1.1, trace=crowded_trace())
+    other_gpu, other_multi = accepted(1.1, "best-fit", trace=crowded_trace())
+    assert gpu > other_gpu + 1
+    assert multi > other_multi + 20
 
 
 def test_under_long_overload_no_size_is_kept_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,6 +76,22 @@ async def test_pods_that_end_there_just_then_do_not_keep_it_for_another_half_hou
     assert node_of(world, "small")
 
 
+async def test_a_pod_without_gpus_leaves_places_for_half_an_hour_in_all() -> None:
+    """Room is never kept for it, so it would leave one place after the other."""
+    world = await a_place()
+    world.api.add_pod("host", 0)
+    await world.settle()
+    assert not node_of(world, "host")
+    world.now_s += LEFT_S - LONG_S
+    world.api.add_pod("next", UNITS, labels=NO_ROOM)
+    await world.settle()
+    assert node_of(world, "next") == "n0"
+    await world.end("next")
+    assert not node_of(world, "host")
+    await wait(world, 2 * LONG_S)
+    assert node_of(world, "host")
+
+
 async def test_a_large_pod_takes_it_meanwhile() -> None:
     world = await a_place()
     assert not await add(world, "small")

@@ -30,7 +30,7 @@ _FIRST_CARDS = 8
 # there too, without a name, because it is compared with what a pod needs just as resources are.
 UNKNOWN, CPU, MEMORY, WHOLE_FREE, LARGEST_FREE, LARGEST_PART = 0, 1, 2, 3, 4, 7
 _FIRST_RESOURCES = {"": UNKNOWN, "cpu": CPU, "memory": MEMORY, "pods": 5, "ephemeral-storage": 6}
-_MIB_SHIFT = 20
+MIB_SHIFT = 20
 _CACHE_LINE = 64  # bytes
 
 
@@ -113,7 +113,7 @@ class Columns:
     @property
     def memory_free(self) -> Ints:
         """(N,): in MiB."""
-        free: Ints = self.free[MEMORY] >> _MIB_SHIFT
+        free: Ints = self.free[MEMORY] >> MIB_SHIFT
         return free
 
     def add_resources(self, names: Iterable[str]) -> None:

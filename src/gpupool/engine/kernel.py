@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # columns and policies import this module
     from gpupool.engine.policies.policy import Ask, Ints
 
 Reals: TypeAlias = NDArray[np.float64]
-LAYOUT = 14  # as in native/engine/engine.h
+LAYOUT = 15  # as in native/engine/engine.h
 MOST_ROWS = 64  # cards of a node
 BLOCK = 16  # nodes; the columns' size is a multiple of it
 GROUP = 16  # of those
@@ -229,16 +229,20 @@ def _numbers(rows: Sequence[tuple[int, ...]]) -> "array[int]":
 
 
 def free_by_class(
-    library: Library, columns: ColumnsView, residue: ResidueView, sizes: Sequence[int], classes: int
+    library: Library,
+    columns: ColumnsView,
+    residue: ResidueView,
+    places: Sequence[tuple[int, int, int]],
+    classes: int,
 ) -> Reals:
     """As `supply.free_of`."""
-    found = np.zeros((classes, len(sizes)), dtype=np.int64)
-    of_sizes = array("q", sizes)
+    found = np.zeros((classes, len(places)), dtype=np.int64)
+    of_places = _numbers(places)
     library.free(
         columns.address,
         residue.address,
-        of_sizes.buffer_info()[0],
-        len(sizes),
+        of_places.buffer_info()[0],
+        len(places),
         classes,
         found.ctypes.data,
     )

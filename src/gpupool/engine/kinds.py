@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from gpupool.core.card_choice import CardChoice
 from gpupool.core.pods import PodRequest
+from gpupool.engine.columns import MIB_SHIFT
 from gpupool.engine.policies.policy import Ask
 from kubeclient.placement import NodeTerm
 
-_MIB_SHIFT = 20
 _MOST = 2**62  # as `columns.MOST`: nobody has more, and policies compute with 64 bits
 
 
@@ -79,7 +79,7 @@ def ask_of(pod: PodRequest) -> Ask:
     """The request as policies see it: of several containers with GPUs, the largest ask."""
     resources, gpus = pod.resources, pod.gpus
     cpu = min(resources.get("cpu", 0), _MOST)
-    memory = min(resources.get("memory", 0), _MOST) >> _MIB_SHIFT
+    memory = min(resources.get("memory", 0), _MOST) >> MIB_SHIFT
     if not gpus:
         return Ask(0, 0, 0, cpu, memory)
     ask = gpus[0]

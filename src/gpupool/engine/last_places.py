@@ -18,9 +18,11 @@ from math import inf
 
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
+from gpupool.engine.columns import CPU, MEMORY, MIB_SHIFT, WHOLE_FREE, Columns
 from gpupool.engine.decide import Placement, depends_on_other_pods, policy_for
+from gpupool.engine.kinds import ask_of
 from gpupool.engine.node_state import NodeState
-from gpupool.engine.policies.places import MOST_CARDS
+from gpupool.engine.policies.places import MOST_CARDS, Room
 from gpupool.engine.policies.policy import WHOLE, Policy
 from gpupool.engine.verdicts import verdict_of
 
@@ -53,18 +55,31 @@ def is_last_place(cluster: ClusterModel, pod: PodRequest, policy: Policy, found:
     prices, state = policy_for(pod, policy).prices, cluster.state(found.node)
     if prices is None or prices.places is None or state is None:
         return False
-    taken = _untouched_among(state, found)
-    machine = int(cluster.columns.machine[state.index])
-    untouched = int(cluster.columns.whole_free[state.index])
-    # A class may be newer than the prices.
-    if not taken or machine >= len(prices.places.beside_small) or untouched > MOST_CARDS:
+    before, taken = _room_of(cluster.columns, state), _untouched_among(state, found)
+    # A pod that shares a card takes too little CPU to break a place, and would waste the card.
+    if not before.untouched or (pod.gpus and not taken):
         return False
-    if prices.places.loss(machine, untouched, taken) <= (_LEAST_LOSS if taken == 1 else 0):
+    machine = int(cluster.columns.machine[state.index])
+    # A class may be newer than the prices.
+    if machine >= len(prices.places.beside_small) or before.untouched > MOST_CARDS:
+        return False
+    ask = ask_of(pod)
+    after = Room(
+        before.untouched - taken,
+        before.cpu_milli - ask.cpu_milli,
+        before.memory_mib - ask.memory_mib,
+    )
+    if prices.places.loss(machine, before, after) <= (0 if taken > 1 else _LEAST_LOSS):
         return False
     # It may have been taken for what the pod likes or is near to, where others have room as well.
     return not depends_on_other_pods(
         cluster, pod, verdict_of(cluster, pod, policy_for(pod, policy))
     )
+
+
+def _room_of(columns: Columns, state: NodeState) -> Room:
+    free, first = columns.cells.free, state.index * columns.cells.rows
+    return Room(free[first + WHOLE_FREE], free[first + CPU], free[first + MEMORY] >> MIB_SHIFT)
 
 
 def _untouched_among(state: NodeState, found: Placement) -> int:

@@ -23,6 +23,7 @@ from gpupool.engine.card_holds import CardHold, with_unread
 from gpupool.engine.columns import (
     LARGEST_FREE,
     LARGEST_PART,
+    MIB_SHIFT,
     MOST,
     UNKNOWN,
     WHOLE_FREE,
@@ -36,7 +37,6 @@ from gpupool.engine.shapes import Amounts, Shape
 from kubeclient.placement import HostPort
 
 MODES = (GpuMode.ANY, GpuMode.WHOLE, GpuMode.SHARED)
-_MIB_SHIFT = 20
 _MOST_SHARES = 64  # cached CardShare values of a card
 
 
@@ -277,7 +277,7 @@ def replace_node(state: NodeState, node: NodeInfo, columns: Columns) -> None:
     columns.way[at] = columns.way_number(node.inventory.ways if node.inventory else None)
     columns.pods[at] = len(state.pods)
     columns.cpu_total[at] = _bounded(node.allocatable.get("cpu", 0))
-    columns.memory_total[at] = _bounded(node.allocatable.get("memory", 0)) >> _MIB_SHIFT
+    columns.memory_total[at] = _bounded(node.allocatable.get("memory", 0)) >> MIB_SHIFT
     cpu, memory = int(columns.cpu_total[at]), int(columns.memory_total[at])
     columns.bulk[at] = bulk_of(len(cards), cpu, memory)
     for name, row in columns.resource_rows.items():

@@ -141,7 +141,7 @@ class Packing:
         if market is None or not market.sets:
             return
         running = self._running(cluster, market)
-        free = free_of(cluster, self.policy, market.machines, market.sizes)
+        free = free_of(cluster, self.policy, market.machines, market.places)
         self._look_at_refusals(cluster, market, running)
         # While the cluster fills, nobody knows yet whether large pods will come again.
         keeps_places = self.overload > 1 and self._refusals.pods_leave

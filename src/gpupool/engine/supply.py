@@ -1,5 +1,7 @@
 """What a market of `policies/scarcity.py` is made from: classes of machines, and what is free."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gpupool.core.gpu import GpuMode
@@ -7,6 +9,7 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.columns import Columns
 from gpupool.engine.kernel import LIBRARY, ResidueView, free_by_class, view_of
 from gpupool.engine.node_state import MODES
+from gpupool.engine.policies.places import Place
 from gpupool.engine.policies.policy import Floats, Ints, Policy
 from gpupool.engine.policies.scarcity import Gives, Machines
 
@@ -45,25 +48,30 @@ def knows_all(machines: Machines, cluster: ClusterModel) -> bool:
 
 
 def free_of(
-    cluster: ClusterModel, policy: Policy, machines: Machines, sizes: tuple[int, ...]
+    cluster: ClusterModel, policy: Policy, machines: Machines, places: Sequence[Place]
 ) -> Floats:
-    """(M, Z): thousandths of cards that pods can use; then, for each size, nodes with so many
-    untouched cards.
-
-    A node counts twice for a size if it has twice as many.
+    """(M, Z): thousandths of cards that pods can use; then, for each size, the free places: as many
+    untouched cards of a node, with CPU and memory. A node may have several.
     """
     columns, view = cluster.columns, view_of(cluster.columns)
     if view is not None and isinstance(policy.compiled, ResidueView) and LIBRARY is not None:
-        return free_by_class(LIBRARY, view, policy.compiled, sizes, len(machines.cards))
+        return free_by_class(LIBRARY, view, policy.compiled, places, len(machines.cards))
     assert policy.usable is not None
-    return _free_of(columns, policy.usable(columns), len(machines.cards), sizes)
+    return _free_of(columns, policy.usable(columns), len(machines.cards), places)
 
 
-def _free_of(columns: Columns, parts: Ints, count: int, sizes: tuple[int, ...]) -> Floats:
+def _free_of(columns: Columns, parts: Ints, count: int, places: Sequence[Place]) -> Floats:
     """`parts`: what pods can use of each node."""
     usable = columns.present & columns.has_cards
     at = columns.machine[usable]
-    untouched = columns.whole_free[usable]
-    rows = [parts[usable], *(untouched // size for size in sizes[1:])]
+    left = [row[usable] for row in (columns.whole_free, columns.cpu_free, columns.memory_free)]
+    rows = [parts[usable], *(_places_on(left, place) for place in places[1:])]
     # A node may be newer than the market: its class is not in it yet.
     return np.stack([np.bincount(at, row, count)[:count] for row in rows], axis=1)
+
+
+def _places_on(left: Sequence[Ints], place: Place) -> Ints:
+    """As `Room.places`, for many nodes."""
+    pairs = zip(left, place, strict=True)
+    found: Ints = np.min([row // asked for row, asked in pairs if asked], axis=0)
+    return found

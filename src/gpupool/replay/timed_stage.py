@@ -14,7 +14,7 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.gang import Placements, decide_gang
 from gpupool.engine.kinds import kind_of
-from gpupool.engine.last_places import FreedNodes, is_last_place
+from gpupool.engine.last_places import LEFT_S, FreedNodes, is_last_place
 from gpupool.engine.node_state import Held
 from gpupool.engine.packing import Packing
 from gpupool.engine.patience import LEAST_PATIENCE_S, Patience
@@ -116,7 +116,9 @@ class TimedStage:
         cluster, policy, first = self.cluster, self.packing.policy, job.requests[0]
         place = found[first.uid]
         for_all_s = self._freed_nodes.for_all_s(place.node)
-        if len(found) > 1 or now >= for_all_s or not is_last_place(cluster, first, policy, place):
+        # No room is ever kept for pods without GPUs.
+        until_s = for_all_s if first.gpus else min(for_all_s, job.arrives_s + LEFT_S)
+        if len(found) > 1 or now >= until_s or not is_last_place(cluster, first, policy, place):
             return False
         self._left[place.node] = int(for_all_s)
         return True

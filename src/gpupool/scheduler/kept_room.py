@@ -18,7 +18,7 @@ from gpupool.engine.decide import Placement
 from gpupool.engine.future_room import Place
 from gpupool.engine.gang import size_of
 from gpupool.engine.kinds import kind_of
-from gpupool.engine.last_places import FreedNodes, is_last_place
+from gpupool.engine.last_places import LEFT_S, FreedNodes, is_last_place
 from gpupool.engine.node_state import Held
 from gpupool.engine.patience import Patience
 from gpupool.engine.policies.policy import Policy
@@ -189,19 +189,21 @@ class KeptRoom:
         usable = self._reservations.open_until(end_s, pod.priority)
         return [seat.pod.uid for kept in usable for seat in kept.seats]
 
-    def leaves_place(self, pod: PodRequest, found: Placement, policy: Policy) -> bool:
+    def leaves_place(self, pod: Pending, found: Placement, policy: Policy) -> bool:
         """Whether the pod leaves what was found to larger pods. Then it is tried again in time.
 
-        Only where those that have waited for long get room, and to nobody who got it by that.
+        Only where those that have waited for long get room, and to nobody who got it by that. Pods
+        without GPUs never get any, so they do not leave one place after the other.
         """
-        for_all_s = self._freed_nodes.for_all_s(found.node)
+        request, for_all_s = pod.request, self._freed_nodes.for_all_s(found.node)
         if (
             not self.is_on
             or pod.uid in self._key_of
-            or pod.priority > 0
+            or request.priority > 0
             or self._clock() >= for_all_s
-            or not _wants_room(pod)
-            or not is_last_place(self._cluster, pod, policy, found)
+            or request.labels.get(LABEL_KEEP_ROOM) == "false"
+            or (not request.gpus and self.waited_s(pod) >= LEFT_S)
+            or not is_last_place(self._cluster, request, policy, found)
         ):
             return False
         self._places_s = min(self._places_s, for_all_s)

@@ -66,7 +66,7 @@ class RoomMaker:
         state = self.state
         return (
             found.node != pod.nominated
-            and state.kept_room.leaves_place(pod.request, found, state.policy)
+            and state.kept_room.leaves_place(pod, found, state.policy)
             and all(
                 each.request.priority >= pod.request.priority for each in state.pending.values()
             )

@@ -19,51 +19,96 @@ MOST_CARDS = 16  # untouched cards of a node beyond these do not count
 _LARGE = 4
 
 
+class Place(NamedTuple):
+    """What a pod of so many cards needs of a node. Half of these pods ask for no more."""
+
+    cards: int
+    cpu_milli: int = 0
+    memory_mib: int = 0
+
+
+class Room(NamedTuple):
+    """What nobody holds of a node."""
+
+    untouched: int  # cards
+    cpu_milli: int
+    memory_mib: int
+
+    def places(self, place: Place) -> int:
+        """How many pods find all that they need."""
+        cards, cpu, memory = place
+        found = self.untouched // cards
+        if cpu:
+            found = min(found, self.cpu_milli // cpu)
+        return min(found, self.memory_mib // memory) if memory else found
+
+
 class Places(NamedTuple):
     """(M, MOST_CARDS + 1), by class of machines: what so many untouched cards of a node are worth,
     in thousandths of cards.
     """
 
+    sizes: Sequence[Place]  # of pods with several cards
     beside_small: Ints
     # Beside other pods of several cards: every card counts by the part of those pods that has no
     # place, so that all sizes get in about as often.
     beside_large: Ints
 
-    def loss(self, machine: int, untouched: int, taken: int) -> int:
-        """What other pods lose if one takes so many of the cards, beyond what they are worth to it.
+    def loss(self, machine: int, before: Room, after: Room) -> int:
+        """What other pods lose if one takes so much of a node, beyond what its cards are worth to
+        itself.
 
         Only whole places count: a machine with one card in use is no place for a pod that wants all
         of them.
         """
-        worth = (self.beside_small if taken == 1 else self.beside_large)[machine]
-        return int(worth[untouched] - worth[untouched - taken] - worth[taken])
+        taken = before.untouched - after.untouched
+        worth = (self.beside_large if taken > 1 else self.beside_small)[machine]
+        left = worth[self._usable(after)] + worth[taken]
+        return int(worth[self._usable(before)] - left)
+
+    def _usable(self, room: Room) -> int:
+        """The untouched cards without those for which pods of several cards find no CPU or memory
+        on the node.
+        """
+        most = fed = 0
+        for place in self.sizes:
+            most = max(most, room.untouched // place.cards * place.cards)
+            fed = max(fed, room.places(place) * place.cards)
+        return room.untouched - (most - fed)
 
 
-def places_of(likely: Floats, sizes: Sequence[int], unserved: Floats) -> Places:
+def places_of(likely: Floats, places: Sequence[Place], unserved: Floats) -> Places:
+    sizes = [place.cards for place in places]
     single, large = worth_by_size(likely, sizes)
     fair = np.maximum(single[:, np.newaxis], _LARGE * WHOLE * likely * unserved)
     # Rounded before they are added up: else a pod that takes nothing from anybody would leave a
     # place because of a thousandth.
     alone = np.rint(single)
     worth = (worth_of_places(alone, np.rint(by_size), sizes) for by_size in (large, fair))
-    return Places(*(each.astype(np.int64) for each in worth))
+    return Places(places[1:], *(each.astype(np.int64) for each in worth))
 
 
 def unserved_of(wanted: Floats, running: Floats, sizes: Sequence[int]) -> Floats:
     """(Z,): the part of the pods of each size that has no place, 0 to 1.
 
-    `wanted`, `running`: (S, Z), in places. A large pod counts as several smaller places, too.
+    `wanted`, `running`: (S, Z), in places.
     """
-    want, held = wanted.sum(axis=0), running.sum(axis=0)
-    # From the largest down, each by its own pods: of 8 cards are four places for 2 and two for 3,
-    # and these two are only two for 2.
-    for at in range(len(sizes) - 2, 0, -1):
-        for larger in range(at + 1, len(sizes)):
-            of_larger = sizes[larger] // sizes[at]
-            want[at] -= of_larger * want[larger]
-            held[at] -= of_larger * held[larger]
+    want, held = (own_of(places.sum(axis=0), sizes) for places in (wanted, running))
     served: Floats = np.clip(held / np.maximum(want, 1e-9), 0, 1)
     return 1 - served
+
+
+def own_of(places: Floats, sizes: Sequence[int]) -> Floats:
+    """(..., Z): those of pods of each size alone, where a large pod counts as smaller places, too.
+
+    From the largest size down: 8 cards are four places for 2 and two for 3, and these two are only
+    two for 2.
+    """
+    own = places.copy()
+    for at in range(len(sizes) - 2, 0, -1):
+        for larger in range(at + 1, len(sizes)):
+            own[..., at] -= sizes[larger] // sizes[at] * own[..., larger]
+    return own
 
 
 def worth_by_size(likely: Floats, sizes: Sequence[int]) -> tuple[Floats, Floats]:

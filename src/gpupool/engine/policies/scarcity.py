@@ -24,7 +24,7 @@ card that is taken, because pods leave again, and the last pods on a machine kee
 
 from array import array
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import erfc, sqrt
@@ -37,6 +37,8 @@ from gpupool.engine.kernel import LIBRARY, Library, likely_by, spare_by, worth_b
 from gpupool.engine.policies.mix import Mix
 from gpupool.engine.policies.places import (
     MOST_CARDS,
+    Place,
+    own_of,
     places_of,
     unserved_of,
     worth_by_size,
@@ -64,6 +66,10 @@ _MOST_SIZES = 4  # different numbers of cards
 # Pods that are counted for each model although they were not seen. With the first hundred pods they
 # are much, after some thousands nothing.
 _UNSEEN = 2
+# Pods of several cards find up to this part of the places free that they would have in a full
+# cluster; more are not left to them. Places that nobody takes, for a reason that nobody thought of,
+# are then few.
+_MOST_LEFT = 0.15
 
 Bools = NDArray[np.bool_]
 
@@ -95,12 +101,17 @@ class Market:
     """What is wanted of each set of machines, S of them, small sets first."""
 
     machines: Machines
-    sizes: tuple[int, ...]  # numbers of cards, Z of them; the first is 1
+    # What pods want at once, Z sizes; the first is one card, whatever is beside it.
+    places: tuple[Place, ...]
     sets: dict[int, int]  # the number of each set, by the bits of its machines
     has: Bools  # (S, M) which machines it has
     inside: Bools  # (S, S) which sets lie in it, itself too
     wanted: Floats  # (S, Z) thousandths of cards for size 1, else nodes
     variance: Floats  # (S, Z)
+
+    @property
+    def sizes(self) -> list[int]:
+        return [place.cards for place in self.places]
 
     def amounts(self, ask: Ask, total: int) -> list[int]:
         return _amounts(ask, total, self.sizes)
@@ -158,7 +169,7 @@ def market_of(mix: Mix, machines: Machines) -> Market:
     shape = (len(order), len(sizes))
     return Market(
         machines,
-        sizes,
+        (Place(1), *(_place(mix, size) for size in sizes[1:])),
         {bits: at for at, bits in enumerate(order)},
         np.array(
             [[bits >> at & 1 for at in range(count)] for bits in order], dtype=np.bool_
@@ -204,7 +215,24 @@ def _sizes(mix: Mix) -> tuple[int, ...]:
     return (1, *sorted(most))
 
 
-def _amounts(ask: Ask, total: int, sizes: tuple[int, ...]) -> list[int]:
+def _place(mix: Mix, size: int) -> Place:
+    of_size = [demand for demand in mix.demands if demand.ask.cards == size]
+    cpu = _middle((demand.ask.cpu_milli, demand.pods) for demand in of_size)
+    return Place(size, cpu, _middle((demand.ask.memory_mib, demand.pods) for demand in of_size))
+
+
+def _middle(amounts: Iterable[tuple[int, int]]) -> int:
+    """Of amounts with the number of pods: what half of the pods do not exceed."""
+    ordered = sorted(amounts)
+    left = sum(pods for _, pods in ordered) / 2
+    for amount, pods in ordered:
+        left -= pods
+        if left <= 0:
+            return amount
+    raise AssertionError("no pods")
+
+
+def _amounts(ask: Ask, total: int, sizes: Sequence[int]) -> list[int]:
     return [milli_of(ask, total), *(ask.cards // size for size in sizes[1:])]
 
 
@@ -228,8 +256,10 @@ def prices_of(
     single: Ints = np.rint(likely[:, 0] * WHOLE).astype(np.int64)
     places = None
     if keeps_places:
-        unserved = unserved_of(market.wanted * overload, running, market.sizes)
-        places = places_of(likely, market.sizes, unserved)
+        wanted = market.wanted * overload
+        unserved = unserved_of(wanted, running, market.sizes)
+        missed = np.where(_few_are_free(market, wanted, free), likely, 0.0)
+        places = places_of(missed, market.places, unserved)
     if LIBRARY is None:
         worth = worth_of(likely, market.sizes, machines.cards)
         return Prices(lru_cache(256)(partial(prices_for, worth, single)), places)
@@ -245,6 +275,16 @@ def _to_spare(
     coming, variance = market.wanted * overload - running, market.variance * overload
     to_spare = spare_of if LIBRARY is None else partial(spare_by, LIBRARY)
     return to_spare(market.inside, there_is, coming, variance)
+
+
+def _few_are_free(market: Market, wanted: Floats, free: Floats) -> Bools:
+    """(M, Z): where places are left to larger pods, because of a set of machines that has few."""
+    there_is = market.has.astype(np.float64) @ free
+    # Each larger pod counts as one, because a part of a machine may become a place for it.
+    pods = np.cumsum(own_of(wanted, market.sizes)[:, ::-1], axis=1)[:, ::-1]
+    few = there_is < 1 + _MOST_LEFT * (market.inside.astype(np.float64) @ pods)
+    few[:, 0] = True  # single cards are nobody's place, and have their price
+    return np.asarray((market.has[:, :, np.newaxis] & few[:, np.newaxis]).any(axis=0))
 
 
 def likely_of(has: Bools, spare: Floats, spread: Floats) -> Floats:
