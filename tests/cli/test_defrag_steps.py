@@ -224,6 +224,23 @@ async def test_who_is_evicted_is_seen_to_though_answers_are_lost(fault: str) -> 
         assert len(api.evicted) == done.moved, (at, done)
 
 
+async def test_a_server_that_is_down_after_an_eviction_is_waited_for() -> None:
+    api, plan = made()
+    call, lost = api.call, iter(range(6))
+
+    async def down(method: str, path: str, **rest: Any) -> tuple[int, bytes]:
+        answer = await call(method, path, **rest)
+        if api.evicted and next(lost, None) is not None:  # the answer to the eviction, too
+            assert api.cordoned
+            raise NoAnswer("down")
+        return answer
+
+    api.call = down  # type: ignore[method-assign]
+    done = await carry(api, plan)
+    assert done.words == "2 of 2 pods moved."
+    assert api.evicted == ["p0", "p1"]
+
+
 async def test_a_card_that_somebody_has_cordoned_meanwhile_stops_the_plan_and_stays_so() -> None:
     api, plan = made()
     api.cordon("p1", "gpupool defrag makes room here (another)")

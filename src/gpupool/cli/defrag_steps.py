@@ -167,9 +167,21 @@ async def _evict(kube: Kube, pod: Obj, shown: str, evicted: set[str]) -> None:
             evicted.remove(uid)
             raise _Stopped(f"{shown} cannot be evicted: {error}") from error
         # The answer was lost, and perhaps not the request. If so, its successor has to be seen to.
-        if not await _is_leaving(kube, pod):
+        if not await _has_left(kube, pod, shown):
             evicted.remove(uid)
             raise _Stopped(f"{shown} was not evicted: {error}") from error
+
+
+async def _has_left(kube: Kube, pod: Obj, shown: str) -> bool:
+    """Whoever did not answer may be down for a while."""
+    found: list[bool] = []
+
+    async def is_known() -> bool:
+        found.append(await _is_leaving(kube, pod))
+        return True
+
+    await _until(is_known, f"nobody says whether {shown} was evicted")
+    return found[0]
 
 
 async def _is_leaving(kube: Kube, pod: Obj) -> bool:
