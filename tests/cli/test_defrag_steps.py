@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -18,6 +18,7 @@ from gpupool.contract.names import (
     ANNOTATION_CORDONED_CARDS,
     ANNOTATION_INVENTORY,
     ANNOTATION_PLANNED_MOVES,
+    RESOURCE_GPU,
 )
 from gpupool.contract.planned_moves import PlannedMove, planned_moves_of
 from gpupool.contract.pods import pod_request
@@ -36,6 +37,10 @@ from kubeclient.client import Headers, Kube, Query
 from kubeclient.errors import NoAnswer
 from kubeclient.objects import Obj
 
+WITH_A_CARD = {
+    "name": "c",
+    "resources": {"limits": {RESOURCE_GPU: "1"}, "requests": {RESOURCE_GPU: "1"}},
+}
 FAULTS = ("lost request", "lost answer", "500", "409", "403", "429")
 _CODES = {"500": "InternalError", "409": "Conflict", "403": "Forbidden", "429": "TooManyRequests"}
 
@@ -61,7 +66,9 @@ class Api:
     version: int = 0
 
     def add_node(self, name: str) -> None:
-        self.nodes[name] = {"metadata": {"name": name, "annotations": {}}}
+        offered = {"pods": "110", RESOURCE_GPU: "1"}
+        metadata = {"name": name, "annotations": {}}
+        self.nodes[name] = {"metadata": metadata, "status": {"allocatable": offered}}
         self._agent(name)
 
     def _agent(self, name: str) -> None:
@@ -88,7 +95,7 @@ class Api:
                 "ownerReferences": [owner],
                 "annotations": allocation_annotations(card(node), now_ns=0),
             },
-            "spec": {"containers": [{"name": "c"}], "nodeName": node},
+            "spec": {"containers": [WITH_A_CARD], "nodeName": node},
         }
         return self.pods[name]
 
@@ -164,7 +171,7 @@ def made(**of_api: Any) -> tuple[Api, Plan]:
     for name in ("p0", "p1"):
         for node in (name, f"to-{name}"):
             api.add_node(node)
-        request = pod_request({**api.add_pod(name, name)})
+        request = replace(pod_request(api.add_pod(name, name)), node_name="")
         moves.append(Move(request, name, Placement(f"to-{name}", card(f"to-{name}"))))
     api.add_node("elsewhere")
     placements = tuple(Placement(name, card(name)) for name in ("p0", "p1"))

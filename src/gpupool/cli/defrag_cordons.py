@@ -122,5 +122,14 @@ async def _is_cordoned(kube: Kube, wanted: Left) -> bool:
     )
 
 
+def ordered_shut(node: Obj) -> frozenset[str]:
+    """Cards that are to take no new pods, as far as the orders can be read."""
+    try:
+        orders = CardOrders(node["metadata"].get("annotations") or {})
+    except CannotOrder:
+        return frozenset()
+    return frozenset(orders.cordoned)
+
+
 def uuids_of(allocation: Allocation) -> frozenset[str]:
     return frozenset(share.uuid for gpus in allocation.containers for share in gpus.shares)

@@ -9,22 +9,26 @@ of the plan, and nothing more moves.
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Set
+from collections.abc import Awaitable, Callable, Sequence, Set
+from dataclasses import replace
 from typing import NamedTuple
 
-from gpupool.cli.defrag_cordons import Left, cordoned, uuids_of
+from gpupool.cli.defrag_cordons import Left, cordoned, ordered_shut, uuids_of
 from gpupool.cli.defrag_nominations import nominated
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.progress import Progress, progress
 from gpupool.contract.allocation import BadAllocation, allocation_of
 from gpupool.contract.names import ANNOTATION_ALLOCATION
+from gpupool.engine.decide import Unschedulable, decide_on
 from gpupool.engine.defrag import Move, Plan
 from gpupool.orders.cards import CannotOrder
+from gpupool.scheduler.beside_claims import on_cards
+from gpupool.scheduler.follow import state_of
 from kubeclient.client import Kube
 from kubeclient.errors import KubeError, NotFound, TooMany, is_certain
 from kubeclient.mirror import controller_uid
 from kubeclient.objects import Obj
-from kubeclient.resources import PODS
+from kubeclient.resources import NODES, PODS
 
 _LONGEST_S = 600.0  # for one pod to leave, and for the next one to get a node
 _PAUSE_S = 0.5
@@ -108,13 +112,41 @@ async def _check_room(kube: Kube, plan: Plan, running: Set[str]) -> None:
     for node in dict.fromkeys(placement.node for placement in plan.placements):
         given = [each.allocation for each in plan.placements if each.node == node]
         ours = frozenset[str]().union(*map(uuids_of, given))
-        there = await kube.list(PODS, query={"fieldSelector": f"spec.nodeName={node}"})
-        for pod in there.items:
+        for pod in await _pods_on(kube, node):
             metadata, status = pod["metadata"], pod.get("status") or {}
             is_new = metadata["uid"] not in running and status.get("phase") not in _OVER
             if is_new and (taken := ours & _cards_of(pod)):
                 name = f"{metadata['namespace']}/{metadata['name']}"
                 raise _Stopped(f"pod {name} came to {_place(node, taken)} meanwhile. Plan anew.")
+
+
+async def _pods_on(kube: Kube, node: str) -> list[Obj]:
+    return (await kube.list(PODS, query={"fieldSelector": f"spec.nodeName={node}"})).items
+
+
+async def _check_target(kube: Kube, move: Move) -> None:
+    """Before the pod leaves: others may have closed its new place since the plan was made, such as
+    a plan that makes room there, or have taken it. Raises _Stopped."""
+    node, ours = move.target.node, uuids_of(move.target.allocation)
+    there = await kube.get(NODES, node)
+    # The order first: its agent may not have published it yet.
+    if ordered := ours & ordered_shut(there):
+        why = f"{_place(node, ordered)} is cordoned now"
+    else:
+        why = _no_room(there, await _pods_on(kube, node), move)
+    if why:
+        raise _Stopped(f"{_shown(move)} would not get the place of the plan: {why}. Plan anew.")
+
+
+def _no_room(node: Obj, pods: Sequence[Obj], move: Move) -> str:
+    """Why the pod would not fit on the planned cards of the node; empty: it would. Other nodes are
+    not looked at, and so neither is what the pod wants of their pods or of volumes."""
+    others = [pod for pod in pods if pod["metadata"]["uid"] != move.pod.uid]
+    state = state_of({NODES: [node], PODS: others})
+    alone = replace(move.pod, affinity=(), spreads=(), volume_terms=(), volume_zones=())
+    pod = on_cards(alone, uuids_of(move.target.allocation))
+    found = decide_on(state.cluster, pod, state.policy, (move.target.node,)) if pod else None
+    return found.message.rstrip(".") if isinstance(found, Unschedulable) else ""
 
 
 def _shown(move: Move) -> str:
@@ -129,6 +161,7 @@ async def _move(kube: Kube, move: Move, evicted: set[str]) -> None:
     if not owner:
         raise _Stopped(f"{shown} has no controller any more, which would make it again.")
     async with nominated(kube, move, owner, _LONGEST_S):
+        await _check_target(kube, move)
         there = await _there(kube, move)  # again: the nomination took its time
         before = {each["metadata"]["uid"] for each in await _pods_of(kube, pod.namespace, owner)}
         await _evict(kube, there, shown, evicted)

@@ -38,7 +38,7 @@ def decide_planned(state: ClusterState, pod: PodRequest, controller: str) -> Pla
     """Where a plan of moves wants the next pod of this controller, if it fits there as it is: room
     of others stays theirs, also of those with a lower priority."""
     for wish in state.planned_moves.of(controller, pod.uid):
-        narrowed = _on_cards(pod, wish.cards)
+        narrowed = on_cards(pod, wish.cards)
         if narrowed is None:
             continue
         with trial(state.cluster) as trying:
@@ -49,7 +49,7 @@ def decide_planned(state: ClusterState, pod: PodRequest, controller: str) -> Pla
     return None
 
 
-def _on_cards(pod: PodRequest, uuids: frozenset[str]) -> PodRequest | None:
+def on_cards(pod: PodRequest, uuids: frozenset[str]) -> PodRequest | None:
     """The pod, if it took no other cards. None: it takes none of these."""
     if not pod.gpus:
         return None if uuids else pod
