@@ -1,11 +1,16 @@
 """Manifests as commands read them: whatever a file says, the answer is a message."""
 
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import click
+import orjson
 import pytest
 
-from gpupool.cli.manifests import read_pod_templates
+from gpupool.cli.manifests import all_completed, read_pod_templates
+from gpupool.contract.manifests import PodTemplate
+from kubeclient.client import Headers, Kube, Query
+from kubeclient.errors import Refused
 
 
 def test_a_number_that_json_cannot_have_is_sent_as_text(tmp_path: Path) -> None:
@@ -60,3 +65,38 @@ def test_a_number_of_pods_may_be_missing_or_0(spec: str, tmp_path: Path) -> None
     file.write_text(f"kind: Deployment\nspec: {{{spec} template: {{spec: {{containers: []}}}}}}\n")
     (template,) = read_pod_templates(file, "default")
     assert template.copies == (0 if "0" in spec else 1)
+
+
+class _Refusing:
+    """An API server that answers everything with this."""
+
+    def __init__(self, message: str) -> None:
+        self.status = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": message}
+
+    async def call(
+        self, method: str, path: str, *, query: Query, headers: Headers, body: bytes
+    ) -> tuple[int, bytes]:
+        return 403, orjson.dumps(self.status)
+
+    def stream(self, path: str, *, query: Query, headers: Headers) -> AsyncGenerator[bytes, None]:
+        raise AssertionError(path)
+
+
+def _template() -> PodTemplate:
+    return PodTemplate("Job", {"metadata": {"name": "p", "namespace": "team"}, "spec": {}})
+
+
+@pytest.mark.parametrize("made_up", ["p-", "p-x7k2q"])
+async def test_a_pod_that_a_quota_forbids_is_no_matter_of_rights(made_up: str) -> None:
+    kube = Kube(_Refusing(f'pods "{made_up}" is forbidden: exceeded quota: q'))
+    with pytest.raises(click.ClickException) as refusal:
+        await all_completed(kube, [_template()])
+    assert refusal.value.message == (
+        'A pod of Job team/p would be refused: pods "p" is forbidden: exceeded quota: q.'
+    )
+
+
+async def test_a_user_without_the_right_to_create_pods_is_told_of_rights() -> None:
+    words = 'pods is forbidden: User "jane" cannot create resource "pods" in API group ""'
+    with pytest.raises(Refused):
+        await all_completed(Kube(_Refusing(words)), [_template()])

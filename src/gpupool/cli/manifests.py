@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 _WITH_PODS = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob")
 _MOST_BYTES = 8 << 20
-_BAD, _INVALID = 400, 422
+_BAD, _FORBIDDEN, _INVALID = 400, 403, 422
+# In what an API server says to a user without this right. Quotas and LimitRanges forbid, too.
+_NO_RIGHT = 'cannot create resource "pods"'
 _MOST_VALUES = 1_000_000
 
 
@@ -125,7 +127,8 @@ async def all_completed(kube: "Kube", templates: "Sequence[PodTemplate]") -> "li
         try:
             made.append(await completed(kube, template))
         except Refused as error:
-            if error.code not in (_BAD, _INVALID):  # who may not is told so in other words
+            has_right = _NO_RIGHT not in str(error)  # who has none is told so in other words
+            if not has_right or error.code not in (_BAD, _FORBIDDEN, _INVALID):
                 raise
             metadata = template.pod["metadata"]
             name = f"{metadata['namespace']}/{metadata['name']}"
@@ -172,6 +175,7 @@ def _with_requests(asking: "Obj", asked_inside: Set[str] = frozenset()) -> "Obj"
 
 
 def refusal_words(template: "PodTemplate", error: "Refused") -> str:
-    """The dry run gave the pod a name of its own, which the user has never seen."""
+    """The dry run gave the pod a name of its own, or had not yet when it was refused. The user has
+    seen neither."""
     name = template.pod["metadata"]["name"]
-    return re.sub(rf'"{re.escape(name)}-[a-z0-9]{{5}}"', lambda _: f'"{name}"', str(error))
+    return re.sub(rf'"{re.escape(name)}-([a-z0-9]{{5}})?"', lambda _: f'"{name}"', str(error))
