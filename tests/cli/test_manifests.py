@@ -100,3 +100,11 @@ async def test_a_user_without_the_right_to_create_pods_is_told_of_rights() -> No
     words = 'pods is forbidden: User "jane" cannot create resource "pods" in API group ""'
     with pytest.raises(Refused):
         await all_completed(Kube(_Refusing(words)), [_template()])
+
+
+def test_a_list_without_objects_is_called_so(tmp_path: Path) -> None:
+    file = tmp_path / "empty.yaml"
+    file.write_text("kind: List\nitems: []\n")
+    with pytest.raises(click.ClickException) as refusal:
+        read_pod_templates(file, "default")
+    assert refusal.value.message.endswith("such as a Deployment, found a list without objects.")

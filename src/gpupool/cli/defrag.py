@@ -113,7 +113,7 @@ def _check_asks_for_pods(file: Path, templates: "list[PodTemplate]") -> None:
     if not any(template.copies for template in templates):
         names = ", ".join(f"{each.kind} {each.pod['metadata']['name']}" for each in templates)
         raise click.ClickException(
-            f"{file}: wanted at least one pod to make room for, found none: {names} has 0 replicas."
+            f"{file}: wanted at least one pod to make room for, found none: {names} asks for 0 pods."
         )
 
 

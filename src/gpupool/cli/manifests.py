@@ -39,13 +39,19 @@ def read_pod_templates(file: Path, namespace: str) -> "list[PodTemplate]":
     templates = pod_templates(objects, namespace)
     if not templates:
         kinds = ", ".join(sorted(set(map(_described, objects))))
-        if not kinds and any(document.data for document in found):
-            kinds = "a value that is no object"
+        if not kinds:
+            kinds = _of_no_object([document.data for document in found])
         raise click.ClickException(
             f"{source}: wanted a Pod or a workload such as a Deployment, "
             f"found {kinds or 'nothing'}."
         )
     return templates
+
+
+def _of_no_object(documents: "list[object]") -> str:
+    if any(isinstance(each, dict) for each in documents):
+        return "a list without objects"
+    return "a value that is no object" if any(documents) else ""
 
 
 def _check_spelling(objects: "list[Obj]", source: str) -> None:
