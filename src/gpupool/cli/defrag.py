@@ -16,6 +16,7 @@ from gpupool.cli.output.options import Output, output_options
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.scenario import (
     Objects,
+    controller_of,
     uid_of,
     whole_state,
     workload_of,
@@ -90,10 +91,8 @@ def command(output: Output, **given: Any) -> None:
         _check_asks_for_pods(asked.file, templates)
 
     async def ask(kube: "Kube") -> "Proposal":
-        from gpupool.scheduler.follow import read_objects
-
         pods = await all_completed(kube, templates)
-        return _proposal(await read_objects(kube), templates, pods, asked)
+        return _proposal(await _objects(kube), templates, pods, asked)
 
     proposal = ask_cluster(ask, doing="Reading the cluster", **given)
     output.show(page_of(proposal))
@@ -108,24 +107,37 @@ def command(output: Output, **given: Any) -> None:
     sys.exit(DONE)
 
 
+async def _objects(kube: "Kube") -> Objects:
+    """With the Jobs, if pods are of any."""
+    from gpupool.scheduler.follow import read_objects
+    from kubeclient.resources import JOBS, PODS
+
+    objects = await read_objects(kube)
+    if not any(controller_of(pod) == JOBS.kind for pod in objects[PODS]):
+        return objects
+    return {**objects, JOBS: (await kube.list(JOBS)).items}
+
+
 def _check_asks_for_pods(file: Path, templates: "list[PodTemplate]") -> None:
     """Without pods the plan would be the one that is made without a manifest."""
     if not any(template.copies for template in templates):
         names = ", ".join(f"{each.kind} {each.pod['metadata']['name']}" for each in templates)
         raise click.ClickException(
-            f"{file}: wanted at least one pod to make room for, found none: {names} asks for 0 pods."
+            f"{file}: wanted at least one pod to make room for, found none: "
+            f"{names} asks for 0 pods."
         )
 
 
 def _proposal(
     objects: Objects, templates: "list[PodTemplate]", pods: "list[Obj]", asked: _Asked
 ) -> "Proposal":
+    from gpupool.cli.defrag_retries import budgets_of
     from gpupool.cli.defrag_rules import in_the_way, may_move
     from gpupool.cli.defrag_view import Proposal
     from gpupool.cli.scheduler import policy_named
     from gpupool.engine.defrag import Plan, Rules, larger_job, largest_job, room_for
     from gpupool.scheduler.told_room import told_room
-    from kubeclient.resources import PODS
+    from kubeclient.resources import JOBS, PODS
 
     running = frozenset(uid_of(pod) for pod in objects[PODS] if pod["spec"].get("nodeName"))
     state = whole_state(objects, policy_named(asked.policy))
@@ -136,6 +148,7 @@ def _proposal(
         asked.most_moves,
         may_move(objects, highest),
         tuple(state.budgets.values()),
+        tuple(budgets_of(objects.get(JOBS, ())).values()),
     )
     most = replace(rules, most_moves=_MOST_MOVES)
     # Pods that are more important than those for which room is kept may use it as it is.

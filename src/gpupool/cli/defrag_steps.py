@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from gpupool.cli.defrag_cordons import Left, cordoned, ordered_shut, uuids_of
 from gpupool.cli.defrag_nominations import nominated
+from gpupool.cli.defrag_retries import has_retries
 from gpupool.cli.programs import ask_cluster
 from gpupool.cli.progress import Progress, progress
 from gpupool.contract.allocation import BadAllocation, allocation_of
@@ -28,7 +29,7 @@ from kubeclient.client import Kube
 from kubeclient.errors import KubeError, NotFound, TooMany, is_certain
 from kubeclient.mirror import controller_uid
 from kubeclient.objects import Obj
-from kubeclient.resources import NODES, PODS
+from kubeclient.resources import JOBS, NODES, PODS
 
 _LONGEST_S = 600.0  # for one pod to leave, and for the next one to get a node
 _PAUSE_S = 0.5
@@ -163,6 +164,7 @@ async def _move(kube: Kube, move: Move, evicted: set[str]) -> None:
     async with nominated(kube, move, owner, _LONGEST_S):
         await _check_target(kube, move)
         there = await _there(kube, move)  # again: the nomination took its time
+        await _check_retries(kube, there, shown)
         before = {each["metadata"]["uid"] for each in await _pods_of(kube, pod.namespace, owner)}
         await _evict(kube, there, shown, evicted)
         landed = await _next_pod(kube, pod.namespace, owner, before, shown)
@@ -173,6 +175,18 @@ async def _move(kube: Kube, move: Move, evicted: set[str]) -> None:
             f"{shown} was to go to {_place(move.target.node, uuids_of(move.target.allocation))}; "
             f"{name}, which takes its place, went to {_place(node, cards)}."
         )
+
+
+async def _check_retries(kube: Kube, pod: Obj, shown: str) -> None:
+    """Since the plan was made, other pods of its Job may have failed. Raises _Stopped."""
+    for owner in pod["metadata"]["ownerReferences"]:
+        kind = owner.get("apiVersion"), owner["kind"]
+        if not owner.get("controller") or kind != (JOBS.api_version, JOBS.kind):
+            continue
+        name = owner["name"]
+        job = await kube.get(JOBS, name, pod["metadata"]["namespace"])
+        if not has_retries(job, pod):
+            raise _Stopped(f"{shown} has the Job {name}, which has no retries left. Plan anew.")
 
 
 async def _there(kube: Kube, move: Move) -> Obj:

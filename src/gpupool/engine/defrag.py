@@ -45,6 +45,8 @@ class Rules:
     most_moves: int
     may_move: Callable[[Held], bool] = lambda _held: True
     budgets: Sequence[DisruptionBudget] = ()
+    # Of Jobs, to which a pod that is evicted is one that failed. The eviction API minds no Job.
+    retries: Sequence[DisruptionBudget] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +85,14 @@ def room_for(
 
 def _rules_after(moves: Sequence[Move], rules: Rules) -> Rules:
     """With what the budgets still allow after these moves."""
-    budgets = [
-        replace(budget, allowed=budget.allowed - sum(budget.covers(each.pod) for each in moves))
-        for budget in rules.budgets
-    ]
-    return replace(rules, budgets=budgets)
+
+    def left(budgets: Sequence[DisruptionBudget]) -> list[DisruptionBudget]:
+        return [
+            replace(budget, allowed=budget.allowed - sum(budget.covers(each.pod) for each in moves))
+            for budget in budgets
+        ]
+
+    return replace(rules, budgets=left(rules.budgets), retries=left(rules.retries))
 
 
 def _carry_out(trying: Trial, pod: PodRequest, plan: Plan) -> None:
@@ -168,7 +173,7 @@ class _Search:
 
     def _plan(self, state: NodeState, leaving: Sequence[Held]) -> Plan | None:
         """The pod on this node, and those that leave it elsewhere. None: one has no room."""
-        if breaking(leaving, self.rules.budgets):
+        if breaking(leaving, (*self.rules.budgets, *self.rules.retries)):
             return None
         with trial(self.cluster) as trying:
             for held in leaving:
