@@ -75,6 +75,22 @@ def test_a_pod_that_was_asked_about_and_changes_later_is_not_told() -> None:
     assert watched.told(10 * PATIENCE_S) == []
 
 
+def test_a_question_about_a_pod_that_we_hear_of_later_counts() -> None:
+    """kube-scheduler has a watch of its own, which may be ahead of ours."""
+    watched = Watched()
+    watched.unasked.asked(pod())
+    watched.see(pod())
+    assert watched.told(10 * PATIENCE_S) == []
+
+
+def test_questions_about_pods_that_never_come_are_forgotten() -> None:
+    watched = Watched()
+    for number in range(2000):
+        watched.unasked.asked(pod(f"p{number}"))
+    watched.see(pod("p0"), pod("p1999"))
+    assert watched.told() == ["p0"]
+
+
 def test_a_question_to_the_extender_counts() -> None:
     verbs = Verbs()
     asked = verbs.offer("p", 1)

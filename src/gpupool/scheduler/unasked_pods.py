@@ -19,6 +19,7 @@ NOT_ASKED_MESSAGE = (
     f" its profile {EXTENDER_PROFILE}. {MENDS[EXTENDER_PROFILE]}"
 )
 _AT_ONCE = 100  # an Event costs the API server as much as a Binding
+_MOST_EARLY = 1000
 
 
 @dataclass(slots=True)
@@ -33,6 +34,8 @@ class UnaskedPods:
         self._clock = clock
         self._waiting: dict[str, _Waiting] = {}  # by uid
         self._asked_s = clock()  # when it asked last, about any pod of the profile
+        # Its watch may be ahead of ours: uids of pods that it has asked about and we do not know.
+        self._early: dict[str, None] = {}
 
     def pod_changed(self, old: Obj | None, new: Obj | None) -> None:
         if old is not None and (new is None or old["metadata"]["uid"] != new["metadata"]["uid"]):
@@ -41,16 +44,23 @@ class UnaskedPods:
             return
         uid = new["metadata"]["uid"]
         if _is_of_the_profile(new) and is_unseen(new) and is_managed(new):
-            self._waiting.setdefault(uid, _Waiting(_about(new), self._clock()))
+            is_asked = uid in self._early
+            self._waiting.setdefault(uid, _Waiting(_about(new), self._clock(), is_asked))
         else:
             self._waiting.pop(uid, None)
+        self._early.pop(uid, None)
 
     def asked(self, pod: Obj) -> None:
         if _is_of_the_profile(pod):
             self._asked_s = self._clock()
             # Kept, or a later change of the pod would let it wait anew.
-            if known := self._waiting.get(pod["metadata"].get("uid") or ""):
+            uid = pod["metadata"].get("uid") or ""
+            if known := self._waiting.get(uid):
                 known.is_told = True
+            else:
+                self._early[uid] = None
+                if len(self._early) > _MOST_EARLY:
+                    del self._early[next(iter(self._early))]
 
     def take(self) -> list[Obj]:
         """Those that have waited for too long, each of them once."""
