@@ -150,3 +150,22 @@ def test_bad_options_are_errors_with_a_message(arguments: tuple[str, ...], words
     assert result.exit_code != 0
     assert words in result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("option", ["--plot", "--placements"])
+def test_a_file_in_no_directory_is_refused_before_the_replay(option: str, tmp_path: Path) -> None:
+    shown = run("--synthetic", "2", option, tmp_path / "missing" / "x", code=1)
+    assert "wanted a path in a directory that exists" in " ".join(shown.split())
+
+
+def test_the_figures_are_shown_though_the_plot_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*_: object, **__: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    arguments = ["--synthetic", "2", "--plot", str(tmp_path / "plot.svg")]
+    result = CliRunner().invoke(command, arguments)
+    assert isinstance(result.exception, OSError)
+    assert "residue" in result.stdout

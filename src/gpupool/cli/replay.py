@@ -1,9 +1,10 @@
 """`gpupool replay`: replays a trace offline through the real engine, to compare policies."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,7 +22,29 @@ if TYPE_CHECKING:
     from gpupool.replay.trace import Trace
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
+
+
+class _Out(click.Path):
+    """A file that will be written after the replay, which may take hours."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        file = Path(os.fsdecode(super().convert(value, param, ctx)))
+        folder = file.parent
+        if not folder.is_dir():
+            raise click.ClickException(
+                f"{file}: wanted a path in a directory that exists, found: {folder}."
+            )
+        if not file.exists() and not os.access(folder, os.W_OK | os.X_OK):
+            raise click.ClickException(
+                f"{file}: wanted a directory that you may write to, found: {folder}."
+            )
+        return file
+
+
+_OUT = _Out()
 
 
 @click.command("replay")
@@ -120,8 +143,8 @@ def _replay(given: dict[str, object], output: Output) -> None:
         others = [_trace(given, seed) for seed in seeds[1:]] if given["timed"] else []
         traces = [prepared(trace, method) for trace in (first, *others)]
     found = _run(traces, method, policies, seeds)
+    output.show(_Study(traces, method, found))  # first: a full disk must not cost the figures
     _write_files(traces[0], method, found, given)
-    output.show(_Study(traces, method, found))
 
 
 def _policies(given: object) -> list[str]:
