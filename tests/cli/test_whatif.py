@@ -261,3 +261,16 @@ def test_objects_that_are_named_when_they_are_created_are_several(asked: Asked) 
     done = asked(node(cards=4), manifest=two)
     assert done.exit_code == 1
     assert "0 of 1 pod would fit" in done.output
+
+
+@pytest.mark.parametrize(("owner", "competes"), [("ReplicaSet", True), ("", False)])
+def test_pods_of_nodes_that_go_may_take_the_place_of_new_ones(
+    asked: Asked, owner: str, *, competes: bool
+) -> None:
+    """They are tried first, and the further nodes are counted without them."""
+    going = held(spec={"containers": [CARD], "nodeName": "a"})
+    owners = [{"kind": owner, "uid": "o", "controller": True}] if owner else []
+    going["metadata"] = going["metadata"] | {"ownerReferences": owners}
+    done = asked(node("a"), going, words="--without a", manifest=pod())
+    words = "All would fit with 1 further node of pool gpu"
+    assert f"{words}{', if no pod that waits takes its place' * competes}." in done.output

@@ -43,7 +43,7 @@ def _added(answer: Answer) -> str:
     nodes = " and ".join(
         f"{_count(each.nodes, 'further node')} of pool {each.pool}" for each in answer.additions
     )
-    waits = any(not pod.node for pod in answer.waiting)
+    waits = any(not (pod.node or pod.is_lost) for pod in (*answer.waiting, *answer.moved))
     return f"{nodes}, if no pod that waits takes its place" if waits else nodes
 
 
