@@ -51,18 +51,26 @@ def command(file: Path, **where: str) -> None:
     if str(file) == "-":
         click.echo(text, nl=False)
         return
+    write_whole(file, text)
+    counts = {resource.plural: len(found) for resource, found in objects.items()}
+    click.echo(f"{counts['nodes']} nodes and {counts['pods']} pods are in {file}.", err=True)
+
+
+def write_whole(file: Path, text: bytes) -> None:
+    if file.exists() and not file.is_file():  # a pipe or a device, which must stay one
+        file.write_bytes(text)
+        return
+    target = Path(os.path.realpath(file))  # not the link, which must stay one, too
     # A new file, readable for its owner alone from the first byte on.
-    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
             made.write(text)
-        partial.replace(file)
+        partial.replace(target)
     except OSError as error:  # nobody has named the partial file
         raise OSError(error.errno, error.strerror, str(file)) from error
     finally:
         partial.unlink(missing_ok=True)
-    counts = {resource.plural: len(found) for resource, found in objects.items()}
-    click.echo(f"{counts['nodes']} nodes and {counts['pods']} pods are in {file}.", err=True)
 
 
 async def _read(kube: "Kube") -> "dict[Resource, list[Obj]]":
