@@ -1,4 +1,6 @@
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.core.gpu import GpuAsk
+from gpupool.replay import rows
 from gpupool.replay.arrivals import from_file
 from gpupool.replay.files import read_trace
 from gpupool.replay.trace import TraceError
@@ -118,3 +121,20 @@ def test_a_snapshot_of_a_cluster_is_a_trace(tmp_path: Path) -> None:
     assert [pod.request.name for pod in trace.pods] == ["p0", "p1"]
     assert trace.capacity_milli == 2000
     assert [pod.gpu_milli for pod in trace.pods] == [1000, 1000]
+
+
+@pytest.mark.parametrize("is_pipe", [False, True])
+def test_no_more_is_read_than_a_trace_may_have(
+    is_pipe: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe and /dev/zero have no size that could be asked for."""
+    monkeypatch.setattr(rows, "_MOST_BYTES", 10)
+    path, text = tmp_path / "pods.csv", b"a" * 11
+    with ThreadPoolExecutor() as threads:
+        if is_pipe:
+            os.mkfifo(path)
+            threads.submit(path.write_bytes, text)
+        else:
+            path.write_bytes(text)
+        with pytest.raises(TraceError, match="found a larger file"):
+            rows.read_text(path)

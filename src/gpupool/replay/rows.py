@@ -84,19 +84,23 @@ def rows_of(path: Path, kind: str) -> Iterator[InputRow]:
 
 
 def read_text(path: Path) -> str:
-    if path.is_file() and path.stat().st_size > _MOST_BYTES:
-        raise TraceError(f"{path}: wanted at most {_MOST_BYTES // _MIB} MiB, found a larger file")
     try:
-        # Spreadsheet programs write a byte order mark, which would be part of the first column's
-        # name.
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        words = f"wanted CSV or JSON as UTF-8 text, found other bytes at byte {error.start}"
-        raise TraceError(f"{path}: {words}; is it the right file?") from None
+        with path.open("rb") as opened:  # a pipe has no size that could be asked for before
+            raw = opened.read(_MOST_BYTES + 1)
     except OSError as error:
         raise TraceError(
             f"{path}: wanted a file that you may read, found: {error.strerror}"
         ) from error
+    if len(raw) > _MOST_BYTES:
+        raise TraceError(f"{path}: wanted at most {_MOST_BYTES // _MIB} MiB, found a larger file")
+    try:
+        # Spreadsheet programs write a byte order mark, which would be part of the first column's
+        # name.
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        words = f"wanted CSV or JSON as UTF-8 text, found other bytes at byte {error.start}"
+        raise TraceError(f"{path}: {words}; is it the right file?") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def is_json(content: str) -> bool:
