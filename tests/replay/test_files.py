@@ -138,3 +138,15 @@ def test_no_more_is_read_than_a_trace_may_have(
             path.write_bytes(text)
         with pytest.raises(TraceError, match="found a larger file"):
             rows.read_text(path)
+
+
+def test_a_trace_may_come_through_pipes(tmp_path: Path) -> None:
+    """As in `gpupool replay <(zcat pods.csv.gz)`: a pipe can be read once."""
+    nodes = [{"name": "n", "cpu": 8, "memory": "9Gi", "gpu": 4}]
+    both = {"pods": [{"name": "p", "cpu": 1, "memory": "1Gi", "gpu": 4}], "nodes": nodes}
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as threads:
+        threads.submit(pipe.write_text, json.dumps(both))
+        found = threads.submit(read_trace, pipe, None).result(60)
+    assert (len(found.pods), found.capacity_milli) == (1, 4000)

@@ -31,12 +31,13 @@ def read_trace(pods: Path, nodes: Path | None) -> Trace:
         nodes = nodes or pods
     if nodes is None:
         raise TraceError(f"{pods}: name the file of its nodes with --nodes")
-    machines = read_machines(nodes)
-    return Trace(pods.name, tuple(node_of(m) for m in machines), read_pods(pods, machines))
+    machines = read_machines(nodes, content if nodes == pods else None)
+    return Trace(pods.name, tuple(node_of(m) for m in machines), read_pods(pods, machines, content))
 
 
-def read_machines(path: Path) -> list[Machine]:
-    machines = [_machine(row) for row in rows_of(path, "nodes")]
+def read_machines(path: Path, content: str | None = None) -> list[Machine]:
+    """`content`: see `rows_of`."""
+    machines = [_machine(row) for row in rows_of(path, "nodes", content)]
     if not machines:
         raise TraceError(f"{path}: wanted a row for each node, found none")
     if len(machines) > _MOST_NODES:
@@ -45,8 +46,11 @@ def read_machines(path: Path) -> list[Machine]:
     return machines
 
 
-def read_pods(path: Path, machines: list[Machine]) -> tuple[TracePod, ...]:
-    jobs = [_job(row) for row in rows_of(path, "pods")]
+def read_pods(
+    path: Path, machines: list[Machine], content: str | None = None
+) -> tuple[TracePod, ...]:
+    """`content`: see `rows_of`."""
+    jobs = [_job(row) for row in rows_of(path, "pods", content)]
     if not jobs:
         raise TraceError(f"{path}: wanted a row for each pod, found none")
     _refuse_twice(path, [job.name for job in jobs])

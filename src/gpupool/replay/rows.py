@@ -73,9 +73,10 @@ class InputRow:
         return amount
 
 
-def rows_of(path: Path, kind: str) -> Iterator[InputRow]:
-    """`kind`: "pods" or "nodes", the key of the list in a JSON object."""
-    content = read_text(path)
+def rows_of(path: Path, kind: str, content: str | None = None) -> Iterator[InputRow]:
+    """`kind`: "pods" or "nodes", the key of the list in a JSON object. `content`: of the file, if
+    it was read already; a pipe can be read once."""
+    content = read_text(path) if content is None else content
     rows = _json_rows(path, content, kind) if is_json(content) else _csv_rows(path, content)
     for count, row in enumerate(rows):
         if count >= _MOST_ROWS:
