@@ -43,3 +43,15 @@ def test_more_moves_are_advised_only_where_they_would_do() -> None:
     said = words_of(defrag_page(Proposal(("team/a",), None, 0, 0)))
     assert "max-moves" not in said
     assert "gpupool explain -f" in said
+
+
+def test_room_for_several_pods_is_not_denied_for_each_of_them() -> None:
+    """It is made for one after the other, and two plans may do what one does not find."""
+    said = words_of(defrag_page(Proposal(("team/a", "team/b"), None, 0, 0, placed=1)))
+    assert said.startswith(
+        "There is no plan: with room for those before it no moves make room for team/b "
+        "(1 of 2 pods would fit). Asking for fewer at a time may find moves for all of them. "
+    )
+    alone = words_of(defrag_page(Proposal(("team/a", "team/b"), None, 0, 0)))
+    assert "There is no plan: no moves make room for team/a" in alone
+    assert "fewer" not in alone

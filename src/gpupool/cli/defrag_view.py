@@ -58,14 +58,18 @@ def _no_plan(proposal: Proposal) -> str:
         cards = _whole_cards(proposal.largest_before)
         return f"No move gains anything: a pod with {cards} fits, and no larger one would."
     total = len(proposal.pods)
+    beside = "with room for those before it " if proposal.placed else ""
     said = (
-        f"There is no plan: no moves make room for {proposal.pods[proposal.placed]} "
+        f"There is no plan: {beside}no moves make room for {proposal.pods[proposal.placed]} "
         f"({proposal.placed} of {total} pods would fit)."
     )
     if proposal.enough_moves:
         return f"{said} With more moves there is one: --max-moves {proposal.enough_moves}."
     if proposal.in_the_way:
         return f"{said} In the way: {'; '.join(proposal.in_the_way)}."
+    if proposal.placed:
+        # Room is made for one after the other, and each pod moves once.
+        said = f"{said} Asking for fewer at a time may find moves for all of them."
     return (
         f"{said} See why it fits nowhere: gpupool explain -f. See what a further node would do: "
         "gpupool whatif -f."

@@ -56,7 +56,12 @@ MANIFEST = (
     bad(1, "whatif --snapshot empty.yaml --without a", "wanted a snapshot", "found nothing. Make"),
     bad(1, "whatif --snapshot binary.yaml --without a", "wanted a snapshot", "found no JSON ("),
     bad(1, "whatif --snapshot pod.yaml --without a", "pod.yaml: wanted a snapshot", "no JSON ("),
-    bad(1, "defrag --for no-pods.yaml -n a", "no-pods.yaml: wanted at least one pod", "asks for 0 pods"),
+    bad(
+        1,
+        "defrag --for no-pods.yaml -n a",
+        "no-pods.yaml: wanted at least one pod",
+        "asks for 0 pods",
+    ),
     bad(2, "explain -f nowhere.yaml", "'--filename'", "File 'nowhere.yaml' does not exist"),
     bad(2, "explain -f dir", "'--filename'", "File 'dir' is a directory"),
     bad(1, f"explain -f {UNREADABLE}", UNREADABLE, "wanted a manifest", "Input/output error"),
