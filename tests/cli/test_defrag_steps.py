@@ -189,12 +189,11 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shorten_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the limits, which a busy machine would reach."""
     monkeypatch.setattr(defrag_steps, "_PAUSE_S", 0.001)
-    monkeypatch.setattr(defrag_steps, "_LONGEST_S", 0.2)
     monkeypatch.setattr(defrag_cordons, "_PAUSE_S", 0.001)
     monkeypatch.setattr(defrag_nominations, "_PAUSE_S", 0.001)
     monkeypatch.setattr(defrag_nominations, "_HEARD_S", 0.0)
-    monkeypatch.setattr(defrag_nominations, "_LONGEST_END_S", 0.05)
 
 
 async def test_all_goes_well_and_no_cordon_is_left() -> None:
@@ -345,7 +344,9 @@ async def test_a_cordon_ends_also_where_the_card_is_gone(gone: str) -> None:
 async def test_a_server_that_hangs_does_not_hold_the_end_up_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(defrag_steps, "_LONGEST_S", 0.2)
     monkeypatch.setattr(defrag_cordons, "_LONGEST_S", 0.05)
+    monkeypatch.setattr(defrag_nominations, "_LONGEST_END_S", 0.05)
     api, plan = made(goes_to="elsewhere")
     call = api.call
 
