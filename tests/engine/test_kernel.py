@@ -23,10 +23,11 @@ from gpupool.engine.kernel import (
     view_of,
     worth_by,
 )
+from gpupool.engine.last_places import room_of
 from gpupool.engine.packing import Packing
 from gpupool.engine.policies import cutting, scarcity
 from gpupool.engine.policies.cutting import NEARLY, Cuts
-from gpupool.engine.policies.places import MOST_CARDS
+from gpupool.engine.policies.places import MOST_CARDS, Place
 from gpupool.engine.policies.scarcity import (
     _prices_by,
     likely_of,
@@ -34,12 +35,13 @@ from gpupool.engine.policies.scarcity import (
     spare_of,
     worth_of,
 )
+from gpupool.engine.supply import free_of, machines_of
 from gpupool.replay import run
 from gpupool.replay.arrivals import Arrivals, churn
 from gpupool.replay.run import Decision, replay
 from gpupool.replay.synthetic import synthetic_trace
 from gpupool.replay.trace import Trace
-from tests.engine.building import cards, cluster_of, gpu_node, shared
+from tests.engine.building import cards, cluster_of, gpu_node, shared, whole
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="no native parts: `make native`")
 
@@ -145,6 +147,36 @@ def test_cuts_are_the_same_to_the_last_bit(
         search.values[:] = values
     for mine, theirs in zip(compiled.best(), plain.best(), strict=True):
         assert mine.tolist() == theirs.tolist()
+
+
+places = st.builds(
+    Place, st.integers(2, 8), st.sampled_from([0, 1, 9_000, 32_000, 2**62]), st.integers(0, 900)
+)
+hosts = st.tuples(
+    st.integers(0, 9), st.sampled_from([0, 8_999, 9_000, 64_000, 2**63]), st.integers(0, 2**31)
+)
+
+
+@given(nodes=st.lists(hosts, min_size=1, max_size=20), wanted=st.lists(places, max_size=3))
+@settings(deadline=None)
+def test_free_places_are_the_same_with_and_without_the_kernel_and_by_the_rule_for_one_node(
+    nodes: list[tuple[int, int, int]], wanted: list[Place]
+) -> None:
+    sizes, found, rooms = (Place(1), *wanted), [], []
+    for compiled in (True, False):
+        cluster, packing = ClusterModel(compiled), Packing("residue")
+        for at, (count, cpu, memory) in enumerate([(1, 0, 0), *nodes]):
+            offered = {"cpu": cpu, "memory": memory, "pods": 9}
+            cluster.set_node(gpu_node(f"n{at}", count, allocatable=offered))
+        for at in range(40):
+            packing.count(cluster, whole(f"u{at}", resources={"cpu": 9_000 if at % 2 else 0}))
+        found.append(free_of(cluster, packing.policy, machines_of(cluster), sizes).tolist())
+        states = [cluster.at(int(node)) for node in cluster.all_nodes()]
+        rooms = [room_of(cluster.columns, state) for state in states if state.cards]
+    compiled_too, by_numpy = found
+    assert compiled_too == by_numpy
+    for at, place in enumerate(sizes[1:], 1):
+        assert sum(row[at] for row in by_numpy) == sum(room.places(place) for room in rooms)
 
 
 @given(

@@ -55,7 +55,7 @@ def is_last_place(cluster: ClusterModel, pod: PodRequest, policy: Policy, found:
     prices, state = policy_for(pod, policy).prices, cluster.state(found.node)
     if prices is None or prices.places is None or state is None:
         return False
-    before, taken = _room_of(cluster.columns, state), _untouched_among(state, found)
+    before, taken = room_of(cluster.columns, state), _untouched_among(state, found)
     # A pod that shares a card takes too little CPU to break a place, and would waste the card.
     if not before.untouched or (pod.gpus and not taken):
         return False
@@ -77,7 +77,7 @@ def is_last_place(cluster: ClusterModel, pod: PodRequest, policy: Policy, found:
     )
 
 
-def _room_of(columns: Columns, state: NodeState) -> Room:
+def room_of(columns: Columns, state: NodeState) -> Room:
     free, first = columns.cells.free, state.index * columns.cells.rows
     return Room(free[first + WHOLE_FREE], free[first + CPU], free[first + MEMORY] >> MIB_SHIFT)
 
