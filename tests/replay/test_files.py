@@ -56,6 +56,11 @@ def test_openb_and_plain_files_say_the_same(tmp_path: Path, nodes_file: Path) ->
             "name,cpu_milli,num_gpu\np,1,0\n",
             "pods.csv:2: wanted a column memory_mib, found",
         ),
+        (
+            "name,cpu,memory,gpu\np,1,64,1\n",
+            "column memory: wanted at least 1Mi, such as 16Gi (a number without a unit is bytes)",
+        ),
+        ("name,cpu,memory,gpu\np,1,1500m,1\n", "column memory: wanted at least 1Mi"),
         ("name,cpu,memory,gpu\np,1,1Gi,1.5\n", "column gpu: wanted a number of cards"),
         ("name,cpu,memory,gpu\np,1,1Gi,nan\n", "column gpu: wanted a number of cards"),
         ("name,cpu,memory,gpu\np,1,1Gi,1E1000000\n", "column gpu: wanted a number of cards"),

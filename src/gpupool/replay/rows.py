@@ -60,7 +60,12 @@ class InputRow:
     def memory_mib(self) -> int:
         if "memory" not in self.fields:
             return self.number("memory_mib")
-        return -(-self._quantity("memory", milli=False) // _MIB)
+        amount = self._quantity("memory", milli=False)
+        # Nobody means so little: who writes 64 means 64Gi, and would get nodes where nothing fits.
+        if 0 < amount < _MIB:
+            wanted = "at least 1Mi, such as 16Gi (a number without a unit is bytes)"
+            raise self.wrong("memory", wanted)
+        return -(-amount // _MIB)
 
     def _quantity(self, column: str, *, milli: bool) -> int:
         try:
