@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +22,10 @@ import yaml
 from gpupool.callers import ServerTls, TlsFiles
 from gpupool.contract.extender_messages import ExtenderArgs
 from gpupool.contract.names import EXTENDER_PROFILE
+from gpupool.contract.planned_moves import PlannedMove
 from gpupool.core.gpu import CardHealth
 from gpupool.health import Address
+from gpupool.orders.planned_moves import plan_move
 from gpupool.scheduler import extender_program, unasked_pods
 from gpupool.scheduler.elected import LEASE
 from gpupool.scheduler.extender import Extender
@@ -35,6 +38,7 @@ from kubeclient.https import connected
 from kubeclient.lease import Candidacy
 from kubeclient.objects import Obj
 from kubeclient.resources import EVENTS, PODS, PRIORITY_CLASSES, SERVICE_ACCOUNTS
+from kubeclient.times import stamp
 from testbed import build
 from testbed.controlplane import ControlPlane
 from testbed.processes import Child, free_port
@@ -297,6 +301,29 @@ async def test_a_pod_of_the_profile_evicts_those_of_one_card(
         pods = (await kube.list(PODS)).items
         assert len(pods) == len(low) - 2 + 1
         assert_no_card_over(pods)
+
+
+async def test_pods_of_planned_moves_get_their_nodes_and_cards(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    """By themselves they would fill one card."""
+    planned = {f"p{at}": f"GPU-n{at}-1" for at in range(4)}
+    pods = [waiting(name, CARD_UNITS // 4) for name in planned]
+    for at, pod in enumerate(pods):
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"r{at}", "uid": f"u{at}"}
+        pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    async with client(plane) as kube:
+        for node in range(6):
+            await add_node(kube, f"n{node}", 2)
+        now_s = time.time()
+        for at, uuid in enumerate(planned.values()):
+            move = PlannedMove(f"left{at}", f"u{at}", (uuid,), stamp(now_s + 600))
+            await plan_move(kube, f"n{at}", move, now_s)
+        async with extended_kube_scheduler(plane, kube, tmp_path):
+            await add_pods(kube, *pods)
+            found = await bound(kube, len(pods), within_s=60)
+    given = {pod["metadata"]["name"]: list(units_by_card([pod])) for pod in found}
+    assert given == {name: [uuid] for name, uuid in planned.items()}
 
 
 async def test_a_pod_for_a_profile_that_kube_scheduler_does_not_have_says_so(
