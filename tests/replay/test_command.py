@@ -152,6 +152,12 @@ def test_bad_options_are_errors_with_a_message(arguments: tuple[str, ...], words
     assert "Traceback" not in result.output
 
 
+def test_a_picture_of_another_kind_is_refused_before_the_replay(tmp_path: Path) -> None:
+    shown = run("--synthetic", "2", "--plot", tmp_path / "p.pdf", code=1)
+    assert "Name a file that ends with .svg." in " ".join(shown.split())
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("option", ["--plot", "--placements"])
 def test_a_file_in_no_directory_is_refused_before_the_replay(option: str, tmp_path: Path) -> None:
     shown = run("--synthetic", "2", option, tmp_path / "missing" / "x", code=1)

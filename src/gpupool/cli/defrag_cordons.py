@@ -36,8 +36,12 @@ class Left(NamedTuple):
 
 
 @contextlib.asynccontextmanager
-async def cordoned(kube: Kube, plan: Plan, until: Until, left: list[Left]) -> AsyncIterator[None]:
-    """The cards for which room is made. `left`: gets those whose cordons could not be ended."""
+async def cordoned(
+    kube: Kube, plan: Plan, until: Until, say: Callable[[str], None], left: list[Left]
+) -> AsyncIterator[None]:
+    """The cards for which room is made. `say`: what is waited for. `left`: gets those whose cordons
+    could not be ended.
+    """
     ours: list[Left] = []
     reason = f"{_REASON} ({secrets.token_hex(3)})"  # of this plan alone
     try:
@@ -46,6 +50,7 @@ async def cordoned(kube: Kube, plan: Plan, until: Until, left: list[Left]) -> As
                 if Left(node, uuid) not in ours:  # two pods may get shares of one card
                     await _begin(kube, Left(node, uuid), reason, ours)
         for card in ours:
+            say(f"waiting until the agent of node {card.node} has cordoned card {card.uuid}")
             words = f"card {card.uuid} of node {card.node} was not cordoned"
             await until(partial(_is_cordoned, kube, card), words)
         yield

@@ -90,7 +90,7 @@ async def carried_out(kube: Kube, plan: Plan, running: Set[str], shown: Progress
     moved, why, at, left = 0, "", "", list[Left]()
     evicted: set[str] = set()
     try:
-        async with cordoned(kube, plan, _until, left):
+        async with cordoned(kube, plan, _until, shown.say, left):
             await _check_room(kube, plan, running)
             for move in plan.moves:
                 at = _shown(move)

@@ -71,8 +71,8 @@ def _no_plan(proposal: Proposal) -> str:
         # Room is made for one after the other, and each pod moves once.
         said = f"{said} Asking for fewer at a time may find moves for all of them."
     return (
-        f"{said} See why it fits nowhere: gpupool explain -f. See what a further node would do: "
-        "gpupool whatif -f."
+        f"{said} See why it fits nowhere: gpupool explain -f FILE. See what a further node would "
+        "do: gpupool whatif -f FILE."
     )
 
 

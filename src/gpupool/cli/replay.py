@@ -44,7 +44,14 @@ class _Out(click.Path):
         return file
 
 
-_OUT = _Out()
+class _Picture(_Out):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        file = super().convert(value, param, ctx)
+        if file.suffix.lower() not in ("", ".svg"):
+            raise click.ClickException(
+                f"{file}: curves are written as SVG. Name a file that ends with .svg."
+            )
+        return file
 
 
 @click.command("replay")
@@ -87,8 +94,8 @@ _OUT = _Out()
 @click.option(
     "--arrivals", type=_FILE, help="File with the order of arrival: one pod name per line."
 )
-@click.option("--placements", type=_OUT, help="Write every decision to this CSV file.")
-@click.option("--plot", type=_OUT, help="Write the curves to this SVG file.")
+@click.option("--placements", type=_Out(), help="Write every decision to this CSV file.")
+@click.option("--plot", type=_Picture(), help="Write the curves to this SVG file.")
 @click.option(
     "--synthetic",
     type=Whole(1, 20_000),

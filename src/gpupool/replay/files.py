@@ -30,7 +30,10 @@ def read_trace(pods: Path, nodes: Path | None) -> Trace:
             return trace
         nodes = nodes or pods
     if nodes is None:
-        raise TraceError(f"{pods}: name the file of its nodes with --nodes")
+        raise TraceError(
+            f"{pods}: name the file of its nodes with --nodes, or in place of both a snapshot of a"
+            " cluster (gpupool snapshot)"
+        )
     machines = read_machines(nodes, content if nodes == pods else None)
     return Trace(pods.name, tuple(node_of(m) for m in machines), read_pods(pods, machines, content))
 

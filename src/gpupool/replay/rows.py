@@ -152,7 +152,10 @@ def _json_rows(path: Path, content: str, kind: str) -> Iterator[InputRow]:
     if isinstance(found, dict):
         found = found.get(kind)
     if not isinstance(found, list):
-        raise TraceError(f"{path}: wanted a list, or an object with a list {kind!r}")
+        raise TraceError(
+            f"{path}: wanted a list, or an object with a list {kind!r}, or a snapshot of a cluster"
+            " (gpupool snapshot)"
+        )
     for at, item in enumerate(found):
         where = f"{path}: {kind}[{at}]"
         if not isinstance(item, dict):

@@ -115,7 +115,7 @@ TRACE = (
             ("no-gpu.csv", "wanted pods that request a GPU, found none"),
             ("model.csv", "pod a asks for H100; the nodes have only: V100"),
             ("brace.json", "brace.json:1: column 2: this is not JSON"),
-            ("no-list.json", "wanted a list, or an object with a list 'pods'"),
+            ("no-list.json", "wanted a list, or an object with a list 'pods', or a snapshot"),
             ("numbers.json", "pods[0]: wanted an object"),
             ("deep.json", "this JSON is nested too deeply"),
             ("digits.json", "a number in this JSON is too long"),
