@@ -11,8 +11,12 @@ from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide
 from gpupool.engine.defrag import NoPlan, Plan, Rules, larger_job, largest_job, room_for
 from gpupool.engine.discrepancies import excesses_on
+from gpupool.engine.policies import POLICIES
+from gpupool.engine.policies.mix import Mix
 from kubeclient.selectors import LabelSelector
 from tests.engine.building import POLICY, cluster_of, gpu_node, shared, whole
+
+SPREAD = POLICIES["spread"](Mix())  # takes the larger node first
 
 
 def two_half_full(count: int = 4) -> ClusterModel:
@@ -228,3 +232,11 @@ def test_pods_that_move_do_not_go_to_cards_that_are_cordoned_for_it(
             cluster.hold(move.pod, *move.target)
         for index in cluster.all_nodes():
             assert not excesses_on(cluster.at(int(index)))
+
+
+def test_pods_that_room_is_made_for_are_not_moved() -> None:
+    """They are not there yet. The second one fits only if the first one goes elsewhere."""
+    cluster = cluster_of(gpu_node("a", 2), gpu_node("b", 1))
+    first, second = whole("first"), whole("second", 2)
+    found = room_for(cluster, (first, second), SPREAD, Rules(3))
+    assert found == NoPlan(1)

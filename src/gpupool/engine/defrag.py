@@ -70,7 +70,8 @@ def room_for(
     moves: list[Move] = []
     with trial(cluster) as trying:
         for pod in pods:
-            moved = frozenset(each.pod.uid for each in moves)
+            # Nor do those that room is made for: they are not there yet.
+            moved = frozenset(each.pod.uid for each in moves) | {each.uid for each in pods}
             left = rules.most_moves - len(moves)
             so_far = Plan(tuple(placements), tuple(moves))
             found = _Search(cluster, pod, policy, _rules_after(moves, rules), moved, so_far)
@@ -111,7 +112,8 @@ class _Search:
     pod: PodRequest
     policy: Policy
     rules: Rules
-    moved: frozenset[str]  # uids of pods that have moved already: once is enough
+    # Uids of pods that may not move: those that have already, as once is enough, and new ones.
+    moved: frozenset[str]
     so_far: Plan  # for pods before this one
 
     def best(self, most: int) -> Plan | None:
