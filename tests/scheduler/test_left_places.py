@@ -12,6 +12,7 @@ from gpupool.scheduler.kept_words import LEFT
 from tests.scheduler.model_api import UNITS
 from tests.scheduler.stepped import Stepped
 from tests.scheduler.test_kept_room import HALF, LONG_S, a_world, fill, node_of, wait
+from tests.scheduler.test_planned_moves import entry, owned, plan
 
 NO_ROOM = {LABEL_KEEP_ROOM: "false"}
 
@@ -143,6 +144,16 @@ async def test_what_is_said_is_written_once() -> None:
         await wait(world, 10)
     assert world.said("small") == LEFT
     assert world.api.pods["small"]["metadata"]["resourceVersion"] == version
+
+
+async def test_a_pod_that_moves_by_a_plan_takes_the_place_of_the_plan() -> None:
+    """Its predecessor was evicted for it, and `gpupool defrag` waits."""
+    world = await a_place()
+    plan(world, "n0", entry("n0-0", "n0-1"))
+    assert not await add(world, "small")
+    owned(world, "successor", HALF)
+    await world.settle()
+    assert node_of(world, "successor") == "n0"
 
 
 async def test_a_place_is_not_left_to_pods_that_would_be_evicted_for_it() -> None:

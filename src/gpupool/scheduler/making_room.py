@@ -61,15 +61,22 @@ class RoomMaker:
 
     def leaves_place(self, pod: Pending, found: Placement) -> bool:
         """Whether a small pod leaves the place that was found to larger ones. Not if victims left
-        for it there, and not to pods that it would evict later.
+        for it there, or a plan of moves wants it there, and not to pods that it would evict later.
         """
         state = self.state
         return (
             found.node != pod.nominated
+            and not self._is_planned(pod, found.node)
             and state.kept_room.leaves_place(pod, found, state.policy)
             and all(
                 each.request.priority >= pod.request.priority for each in state.pending.values()
             )
+        )
+
+    def _is_planned(self, pod: Pending, node: str) -> bool:
+        planned = self.state.planned_moves
+        return pod.controller in planned and any(
+            wish.node == node for wish in planned.of(pod.controller, pod.uid)
         )
 
     def decide_group(self, pods: Sequence[Pending], least: int) -> Placements | GangUnschedulable:
