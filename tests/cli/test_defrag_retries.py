@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gpupool.cli.defrag import _Asked, _proposal
-from gpupool.cli.defrag_retries import has_retries
+from gpupool.cli.defrag_retries import budgets_of, has_retries
 from gpupool.cli.defrag_view import Proposal, page_of
 from gpupool.contract.manifests import pod_templates
 from kubeclient.client import Kube
@@ -30,6 +30,17 @@ def job(spec: Obj, failed: int = 0) -> Obj:
 
 def rule(action: str, **of: Any) -> Obj:
     return {"podFailurePolicy": {"rules": [{"action": action, **of}]}, "backoffLimit": 0}
+
+
+def first_by_code(action: str, operator: str, *codes: int) -> Obj:
+    """Before a rule by which evictions do not count: an evicted program is told to end, or killed,
+    and its pod may meet the first rule instead."""
+    exits = {"operator": operator, "values": list(codes)}
+    rules = [
+        {"action": action, "onExitCodes": exits},
+        {"action": "Ignore", "onPodConditions": [EVICTED]},
+    ]
+    return {"podFailurePolicy": {"rules": rules}, "backoffLimit": 6}
 
 
 def member(name: str, node: str, cards: int = 1) -> Obj:
@@ -82,6 +93,18 @@ def test_no_more_pods_of_a_job_move_than_it_has_retries() -> None:
     assert "In the way: the Job team/train has 1 of 2 retries left." in first_line(found)
 
 
+def test_jobs_that_could_not_run_out_of_retries_are_not_compared_with_each_move() -> None:
+    """A cluster may have thousands of them, most of which have ended."""
+    jobs = [
+        {**job({"backoffLimit": 2}), "metadata": {"name": name, "namespace": "team", "uid": name}}
+        for name in ("enough", "ended", "short")
+    ]
+    pods = [member(f"p{at}", "a") for at in range(5)]
+    for at, owner in enumerate(("enough", "enough", "short", "short", "short")):
+        pods[at]["metadata"]["ownerReferences"][0]["uid"] = owner
+    assert set(budgets_of(jobs, pods)) == {("team", "short")}
+
+
 @pytest.mark.parametrize(
     ("spec", "may"),
     [
@@ -89,6 +112,11 @@ def test_no_more_pods_of_a_job_move_than_it_has_retries() -> None:
         (rule("Ignore", onPodConditions=[{"type": "DisruptionTarget"}]), True),
         (rule("Ignore", onPodConditions=[{**EVICTED, "status": "False"}]), False),
         (rule("Ignore", onExitCodes={"operator": "In", "values": [1]}), False),
+        (first_by_code("FailJob", "NotIn", 0, 42), False),
+        (first_by_code("FailJob", "In", 143), False),
+        (first_by_code("FailJob", "In", 42), True),
+        (first_by_code("FailJob", "NotIn", 0, 137, 143), True),
+        (first_by_code("Ignore", "In", 143), True),
         ({**rule("FailJob", onPodConditions=[EVICTED]), "backoffLimit": 6}, False),
         ({**rule("Count", onPodConditions=[EVICTED]), "backoffLimit": 6}, True),
     ],

@@ -108,14 +108,19 @@ def command(output: Output, **given: Any) -> None:
 
 
 async def _objects(kube: "Kube") -> Objects:
-    """With the Jobs, if pods are of any."""
+    """With the Jobs, if pods that run are of any."""
     from gpupool.scheduler.follow import read_objects
     from kubeclient.resources import JOBS, PODS
 
     objects = await read_objects(kube)
-    if not any(controller_of(pod) == JOBS.kind for pod in objects[PODS]):
+    if not any(controller_of(pod) == JOBS.kind and _runs(pod) for pod in objects[PODS]):
         return objects
     return {**objects, JOBS: (await kube.list(JOBS)).items}
+
+
+def _runs(pod: "Obj") -> bool:
+    is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return bool(pod["spec"].get("nodeName")) and not is_over
 
 
 def _check_asks_for_pods(file: Path, templates: "list[PodTemplate]") -> None:
@@ -148,7 +153,7 @@ def _proposal(
         asked.most_moves,
         may_move(objects, highest),
         tuple(state.budgets.values()),
-        tuple(budgets_of(objects.get(JOBS, ())).values()),
+        tuple(budgets_of(objects.get(JOBS, ()), objects[PODS]).values()),
     )
     most = replace(rules, most_moves=_MOST_MOVES)
     # Pods that are more important than those for which room is kept may use it as it is.

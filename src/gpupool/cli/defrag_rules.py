@@ -104,7 +104,7 @@ def _of_budgets(moves: Sequence[Move], state: "ClusterState") -> Iterator[str]:
 
 
 def _of_jobs(moves: Sequence[Move], objects: Objects) -> Iterator[str]:
-    for (space, name), budget in sorted(budgets_of(objects.get(JOBS, ())).items()):
+    for (space, name), budget in sorted(budgets_of(objects.get(JOBS, ()), objects[PODS]).items()):
         needed = sum(budget.covers(move.pod) for move in moves)
         if needed > budget.allowed > 0:  # without any, its pods say so
             yield f"the Job {space}/{name} has {budget.allowed} of {needed} retries left"
