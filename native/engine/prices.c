@@ -17,17 +17,18 @@ static int64_t places_on(const int64_t *left, const struct place *place) {
     return found;
 }
 
-/* As `free_of` of supply.py: `found` is (classes, sizes) and zero. */
+/* As `free_of` of supply.py: `places` and `found` are (classes, sizes), `found` is zero. */
 EXPORTED void gpupool_engine_free(const struct columns *c, const struct residue *r,
                                   const struct place *places, int64_t size_count, int64_t classes,
                                   int64_t *found) {
     for (int64_t node = 0; node < c->size; node++) {
         if (!c->present[node] || !c->has_cards[node] || c->machine[node] >= classes)
             continue;
-        int64_t *here = found + c->machine[node] * size_count;
+        int64_t first = c->machine[node] * size_count;
+        int64_t *here = found + first;
         here[0] += residue_usable(c, r, node, 0);
         for (int64_t each = 1; each < size_count; each++)
-            here[each] += places_on(free_of(c, node), &places[each]);
+            here[each] += places_on(free_of(c, node), &places[first + each]);
     }
 }
 

@@ -157,12 +157,16 @@ hosts = st.tuples(
 )
 
 
-@given(nodes=st.lists(hosts, min_size=1, max_size=20), wanted=st.lists(places, max_size=3))
+@given(
+    nodes=st.lists(hosts, min_size=1, max_size=20),
+    wanted=st.lists(st.lists(places, min_size=40, max_size=40), max_size=3),
+)
 @settings(deadline=None)
 def test_free_places_are_the_same_with_and_without_the_kernel_and_by_the_rule_for_one_node(
-    nodes: list[tuple[int, int, int]], wanted: list[Place]
+    nodes: list[tuple[int, int, int]], wanted: list[list[Place]]
 ) -> None:
-    sizes, found, rooms = (Place(1), *wanted), [], []
+    """`wanted`: for each size by class of machines."""
+    found, rooms = [], []
     for compiled in (True, False):
         cluster, packing = ClusterModel(compiled), Packing("residue")
         for at, (count, cpu, memory) in enumerate([(1, 0, 0), *nodes]):
@@ -170,13 +174,22 @@ def test_free_places_are_the_same_with_and_without_the_kernel_and_by_the_rule_fo
             cluster.set_node(gpu_node(f"n{at}", count, allocatable=offered))
         for at in range(40):
             packing.count(cluster, whole(f"u{at}", resources={"cpu": 9_000 if at % 2 else 0}))
-        found.append(free_of(cluster, packing.policy, machines_of(cluster), sizes).tolist())
+        machines = machines_of(cluster)
+        classes = range(len(machines.cards))
+        by_class = [(Place(1), *(of_size[at] for of_size in wanted)) for at in classes]
+        found.append(free_of(cluster, packing.policy, machines, by_class).tolist())
         states = [cluster.at(int(node)) for node in cluster.all_nodes()]
-        rooms = [room_of(cluster.columns, state) for state in states if state.cards]
+        rooms = [
+            (int(cluster.columns.machine[state.index]), room_of(cluster.columns, state))
+            for state in states
+            if state.cards
+        ]
     compiled_too, by_numpy = found
     assert compiled_too == by_numpy
-    for at, place in enumerate(sizes[1:], 1):
-        assert sum(row[at] for row in by_numpy) == sum(room.places(place) for room in rooms)
+    for machine in classes:
+        for at, of_size in enumerate(wanted, 1):
+            here = [room.places(of_size[machine]) for of, room in rooms if of == machine]
+            assert by_numpy[machine][at] == sum(here)
 
 
 @given(

@@ -13,9 +13,12 @@ from gpupool.core.nodes import NodeInfo
 from gpupool.core.pods import PodRequest
 from gpupool.engine.cluster import ClusterModel
 from gpupool.engine.decide import Placement, decide, decide_on
-from gpupool.engine.last_places import LEFT_S, FreedNodes, is_last_place
+from gpupool.engine.last_places import LEFT_S, FreedNodes, counted, is_last_place
 from gpupool.engine.packing import Packing
+from gpupool.engine.policies.mix import Demand, Mix
 from gpupool.engine.policies.places import MOST_CARDS, Place, Places, Room, places_of, unserved_of
+from gpupool.engine.policies.policy import Ask
+from gpupool.engine.policies.scarcity import Gives, Machines, market_of
 from kubeclient.placement import NodeOperator, NodeRequirement, NodeTerm
 from tests.engine.building import ROOMY, cluster_of, whole
 
@@ -178,7 +181,7 @@ def test_pods_that_come_and_go_beside_a_place_do_not_keep_it_for_ever() -> None:
 
 likely = st.lists(st.floats(0, 1), min_size=3, max_size=3)
 SIZES = (1, 4, 8)
-PLACES = tuple(map(Place, SIZES))
+PLACES = (tuple(map(Place, SIZES)),)
 
 
 def loss(places: Places, untouched: int, taken: int) -> int:
@@ -201,7 +204,7 @@ def test_nobody_wins_by_cards_that_are_taken(chances: list[float], unserved: lis
 )
 def test_only_whole_places_count(untouched: int, lost: int) -> None:
     """Eight cards for a pod that wants eight count four times."""
-    found = places_of(np.array([[1.0, 1.0]]), (Place(1), Place(8)), np.ones(2))
+    found = places_of(np.array([[1.0, 1.0]]), ((Place(1), Place(8)),), np.ones(2))
     assert loss(found, untouched, 1) == 1000 * lost
 
 
@@ -227,11 +230,11 @@ def test_who_takes_a_whole_place_of_its_size_takes_it_from_nobody() -> None:
 def test_where_one_size_is_asked_for_its_pods_leave_nothing_to_one_another(
     chance: float, unserved: float
 ) -> None:
-    found = places_of(np.full((1, 2), chance), (Place(1), Place(2)), np.array([1, unserved]))
+    found = places_of(np.full((1, 2), chance), ((Place(1), Place(2)),), np.array([1, unserved]))
     assert {loss(found, untouched, 2) for untouched in range(2, MOST_CARDS + 1)} == {0}
 
 
-FED = (Place(1), Place(4, 32_000, 1_000), Place(8, 64_000, 2_000))
+FED = ((Place(1), Place(4, 32_000, 1_000), Place(8, 64_000, 2_000)),)
 AMPLE = 10**6
 
 
@@ -247,6 +250,27 @@ def test_a_machine_without_cpu_or_memory_for_a_large_pod_is_no_place_for_it(
     before = Room(8, cpu_milli, memory_mib)
     for_eight = found.loss(0, before, before._replace(untouched=7)) > 0
     assert for_eight == is_broken
+
+
+def test_pods_of_one_size_leave_nothing_to_one_another_though_half_ask_for_more_cpu() -> None:
+    sizes = (Place(1), Place(4, 32_000))
+    wants_more = whole("four", 4, resources={"cpu": 33_000})
+    assert counted(wants_more, 4, sizes) == Place(4, 32_000)
+    found = places_of(np.ones((1, 2)), (sizes,), np.array([1, 0.5]))
+    room = Room(8, 64_000, 0)
+    assert found.loss(0, room, room.after(counted(wants_more, 4, sizes))) == 0
+    # A pod of another size takes what it takes.
+    assert counted(replace(wants_more, gpus=(GpuAsk("c", whole=2),)), 2, sizes) == Place(2, 33_000)
+
+
+def test_a_place_needs_what_those_pods_ask_for_that_fit_on_such_a_machine() -> None:
+    """Neither what others ask for that need a larger one, nor what fits nowhere."""
+    wanted = ((96_000, 50), (16_000, 30), (640_000, 900))
+    mix = Mix(tuple(Demand(Ask(8, 0, 0, cpu, 0), (), pods) for cpu, pods in wanted), (160,), (10,))
+    machines = Machines([0, 0, 0], [8, 8, 2], [128_000, 32_000, 64_000], [1, 1, 1], [Gives()] * 3)
+    places = market_of(mix, machines).places
+    assert [of_class[1].cpu_milli for of_class in places[:2]] == [96_000, 16_000]
+    assert Room(8, 10**9, 10**9).places(places[2][1]) == 0
 
 
 def test_a_place_is_broken_by_its_cpu_alone() -> None:

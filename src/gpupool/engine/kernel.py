@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # columns and policies import this module
     from gpupool.engine.policies.policy import Ask, Ints
 
 Reals: TypeAlias = NDArray[np.float64]
-LAYOUT = 15  # as in native/engine/engine.h
+LAYOUT = 16  # as in native/engine/engine.h
 MOST_ROWS = 64  # cards of a node
 BLOCK = 16  # nodes; the columns' size is a multiple of it
 GROUP = 16  # of those
@@ -232,17 +232,18 @@ def free_by_class(
     library: Library,
     columns: ColumnsView,
     residue: ResidueView,
-    places: Sequence[tuple[int, int, int]],
+    places: Sequence[Sequence[tuple[int, int, int]]],
     classes: int,
 ) -> Reals:
     """As `supply.free_of`."""
-    found = np.zeros((classes, len(places)), dtype=np.int64)
-    of_places = _numbers(places)
+    sizes = len(places[0])
+    found = np.zeros((classes, sizes), dtype=np.int64)
+    of_places = _numbers([place for of_class in places for place in of_class])
     library.free(
         columns.address,
         residue.address,
         of_places.buffer_info()[0],
-        len(places),
+        sizes,
         classes,
         found.ctypes.data,
     )

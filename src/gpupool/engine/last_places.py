@@ -14,6 +14,7 @@ A place is left alone for a limited time after a pod has ended there (`FreedNode
 at an old one sees that no large pod came.
 """
 
+from collections.abc import Sequence
 from math import inf
 
 from gpupool.core.pods import PodRequest
@@ -22,7 +23,7 @@ from gpupool.engine.columns import CPU, MEMORY, MIB_SHIFT, WHOLE_FREE, Columns
 from gpupool.engine.decide import Placement, depends_on_other_pods, policy_for
 from gpupool.engine.kinds import ask_of
 from gpupool.engine.node_state import NodeState
-from gpupool.engine.policies.places import MOST_CARDS, Room
+from gpupool.engine.policies.places import MOST_CARDS, Place, Room
 from gpupool.engine.policies.policy import WHOLE, Policy
 from gpupool.engine.verdicts import verdict_of
 
@@ -63,18 +64,24 @@ def is_last_place(cluster: ClusterModel, pod: PodRequest, policy: Policy, found:
     # A class may be newer than the prices.
     if machine >= len(prices.places.beside_small) or before.untouched > MOST_CARDS:
         return False
-    ask = ask_of(pod)
-    after = Room(
-        before.untouched - taken,
-        before.cpu_milli - ask.cpu_milli,
-        before.memory_mib - ask.memory_mib,
-    )
+    after = before.after(counted(pod, taken, prices.places.places[machine]))
     if prices.places.loss(machine, before, after) <= (0 if taken > 1 else _LEAST_LOSS):
         return False
     # It may have been taken for what the pod likes or is near to, where others have room as well.
     return not depends_on_other_pods(
         cluster, pod, verdict_of(cluster, pod, policy_for(pod, policy))
     )
+
+
+def counted(pod: PodRequest, taken: int, sizes: Sequence[Place]) -> Place:
+    """What the pod takes. A pod that takes a place of its own size takes no more than that, though
+    half of these pods ask for more CPU: they leave nothing to one another.
+    """
+    ask = ask_of(pod)
+    for cards, cpu, memory in sizes[1:]:
+        if cards == taken:
+            return Place(taken, min(cpu, ask.cpu_milli), min(memory, ask.memory_mib))
+    return Place(taken, ask.cpu_milli, ask.memory_mib)
 
 
 def room_of(columns: Columns, state: NodeState) -> Room:

@@ -48,10 +48,10 @@ def knows_all(machines: Machines, cluster: ClusterModel) -> bool:
 
 
 def free_of(
-    cluster: ClusterModel, policy: Policy, machines: Machines, places: Sequence[Place]
+    cluster: ClusterModel, policy: Policy, machines: Machines, places: Sequence[Sequence[Place]]
 ) -> Floats:
     """(M, Z): thousandths of cards that pods can use; then, for each size, the free places: as many
-    untouched cards of a node, with CPU and memory. A node may have several.
+    untouched cards of a node, with CPU and memory. A node may have several. `places`: (M, Z).
     """
     columns, view = cluster.columns, view_of(cluster.columns)
     if view is not None and isinstance(policy.compiled, ResidueView) and LIBRARY is not None:
@@ -60,18 +60,22 @@ def free_of(
     return _free_of(columns, policy.usable(columns), len(machines.cards), places)
 
 
-def _free_of(columns: Columns, parts: Ints, count: int, places: Sequence[Place]) -> Floats:
+def _free_of(
+    columns: Columns, parts: Ints, count: int, places: Sequence[Sequence[Place]]
+) -> Floats:
     """`parts`: what pods can use of each node."""
     usable = columns.present & columns.has_cards
     at = columns.machine[usable]
     left = [row[usable] for row in (columns.whole_free, columns.cpu_free, columns.memory_free)]
-    rows = [parts[usable], *(_places_on(left, place) for place in places[1:])]
     # A node may be newer than the market: its class is not in it yet.
+    asked = np.array(places).transpose(1, 2, 0).take(at, axis=2, mode="clip")
+    rows = [parts[usable], *(_places_on(left, each) for each in asked[1:])]
     return np.stack([np.bincount(at, row, count)[:count] for row in rows], axis=1)
 
 
-def _places_on(left: Sequence[Ints], place: Place) -> Ints:
-    """As `Room.places`, for many nodes."""
-    pairs = zip(left, place, strict=True)
-    found: Ints = np.min([row // asked for row, asked in pairs if asked], axis=0)
+def _places_on(left: Sequence[Ints], asked: Ints) -> Ints:
+    """As `Room.places`, for many nodes: (3, nodes), what a pod asks for on each."""
+    found: Ints = left[0] // asked[0]
+    for row, amount in zip(left[1:], asked[1:], strict=True):
+        found = np.where(amount, np.minimum(found, row // np.maximum(amount, 1)), found)
     return found

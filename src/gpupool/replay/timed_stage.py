@@ -120,7 +120,7 @@ class TimedStage:
         until_s = for_all_s if first.gpus else min(for_all_s, job.arrives_s + LEFT_S)
         if len(found) > 1 or now >= until_s or not is_last_place(cluster, first, policy, place):
             return False
-        self._left[place.node] = int(for_all_s)
+        self._left[place.node] = min(int(until_s), self._left.get(place.node, int(until_s)))
         return True
 
     def places_lapse_s(self) -> int | None:

@@ -20,7 +20,9 @@ _LARGE = 4
 
 
 class Place(NamedTuple):
-    """What a pod of so many cards needs of a node. Half of these pods ask for no more."""
+    """What a pod of so many cards needs of a machine. Half of the pods of that size that fit on
+    such a machine ask for no more.
+    """
 
     cards: int
     cpu_milli: int = 0
@@ -42,13 +44,16 @@ class Room(NamedTuple):
             found = min(found, self.cpu_milli // cpu)
         return min(found, self.memory_mib // memory) if memory else found
 
+    def after(self, taken: Place) -> "Room":
+        return Room(*(left - part for left, part in zip(self, taken, strict=True)))
+
 
 class Places(NamedTuple):
     """(M, MOST_CARDS + 1), by class of machines: what so many untouched cards of a node are worth,
     in thousandths of cards.
     """
 
-    sizes: Sequence[Place]  # of pods with several cards
+    places: Sequence[Sequence[Place]]  # M; the first of each is one card, whatever is beside it
     beside_small: Ints
     # Beside other pods of several cards: every card counts by the part of those pods that has no
     # place, so that all sizes get in about as often.
@@ -62,30 +67,30 @@ class Places(NamedTuple):
         of them.
         """
         taken = before.untouched - after.untouched
-        worth = (self.beside_large if taken > 1 else self.beside_small)[machine]
-        left = worth[self._usable(after)] + worth[taken]
-        return int(worth[self._usable(before)] - left)
-
-    def _usable(self, room: Room) -> int:
-        """The untouched cards without those for which pods of several cards find no CPU or memory
-        on the node.
-        """
-        most = fed = 0
-        for place in self.sizes:
-            most = max(most, room.untouched // place.cards * place.cards)
-            fed = max(fed, room.places(place) * place.cards)
-        return room.untouched - (most - fed)
+        worth, sizes = self.beside_large if taken > 1 else self.beside_small, self.places[machine]
+        left = worth[machine, _usable(sizes, after)] + worth[machine, taken]
+        return int(worth[machine, _usable(sizes, before)] - left)
 
 
-def places_of(likely: Floats, places: Sequence[Place], unserved: Floats) -> Places:
-    sizes = [place.cards for place in places]
+def _usable(sizes: Sequence[Place], room: Room) -> int:
+    """The untouched cards without those for which pods of several cards find no CPU or memory."""
+    most = fed = 0
+    for place in sizes[1:]:
+        most = max(most, room.untouched // place.cards * place.cards)
+        fed = max(fed, room.places(place) * place.cards)
+    return room.untouched - (most - fed)
+
+
+def places_of(likely: Floats, places: Sequence[Sequence[Place]], unserved: Floats) -> Places:
+    """`places`: (M, Z)."""
+    sizes = [place.cards for place in places[0]]
     single, large = worth_by_size(likely, sizes)
     fair = np.maximum(single[:, np.newaxis], _LARGE * WHOLE * likely * unserved)
     # Rounded before they are added up: else a pod that takes nothing from anybody would leave a
     # place because of a thousandth.
     alone = np.rint(single)
     worth = (worth_of_places(alone, np.rint(by_size), sizes) for by_size in (large, fair))
-    return Places(places[1:], *(each.astype(np.int64) for each in worth))
+    return Places(places, *(each.astype(np.int64) for each in worth))
 
 
 def unserved_of(wanted: Floats, running: Floats, sizes: Sequence[int]) -> Floats:

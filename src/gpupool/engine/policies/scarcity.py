@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpupool.engine.kernel import LIBRARY, Library, likely_by, spare_by, worth_by
-from gpupool.engine.policies.mix import Mix
+from gpupool.engine.policies.mix import Demand, Mix
 from gpupool.engine.policies.places import (
     MOST_CARDS,
     Place,
@@ -70,6 +70,7 @@ _UNSEEN = 2
 # cluster; more are not left to them. Places that nobody takes, for a reason that nobody thought of,
 # are then few.
 _MOST_LEFT = 0.15
+_MORE_THAN_ALL = 2**62  # more CPU and memory than any machine has
 
 Bools = NDArray[np.bool_]
 
@@ -101,17 +102,13 @@ class Market:
     """What is wanted of each set of machines, S of them, small sets first."""
 
     machines: Machines
-    # What pods want at once, Z sizes; the first is one card, whatever is beside it.
-    places: tuple[Place, ...]
+    sizes: tuple[int, ...]  # numbers of cards, Z of them; the first is 1
+    places: tuple[tuple[Place, ...], ...]  # (M, Z)
     sets: dict[int, int]  # the number of each set, by the bits of its machines
     has: Bools  # (S, M) which machines it has
     inside: Bools  # (S, S) which sets lie in it, itself too
     wanted: Floats  # (S, Z) thousandths of cards for size 1, else nodes
     variance: Floats  # (S, Z)
-
-    @property
-    def sizes(self) -> list[int]:
-        return [place.cards for place in self.places]
 
     def amounts(self, ask: Ask, total: int) -> list[int]:
         return _amounts(ask, total, self.sizes)
@@ -169,7 +166,8 @@ def market_of(mix: Mix, machines: Machines) -> Market:
     shape = (len(order), len(sizes))
     return Market(
         machines,
-        (Place(1), *(_place(mix, size) for size in sizes[1:])),
+        sizes,
+        _places_on(mix, machines, sizes),
         {bits: at for at, bits in enumerate(order)},
         np.array(
             [[bits >> at & 1 for at in range(count)] for bits in order], dtype=np.bool_
@@ -215,24 +213,40 @@ def _sizes(mix: Mix) -> tuple[int, ...]:
     return (1, *sorted(most))
 
 
-def _place(mix: Mix, size: int) -> Place:
-    of_size = [demand for demand in mix.demands if demand.ask.cards == size]
-    cpu = _middle((demand.ask.cpu_milli, demand.pods) for demand in of_size)
-    return Place(size, cpu, _middle((demand.ask.memory_mib, demand.pods) for demand in of_size))
+def _places_on(
+    mix: Mix, machines: Machines, sizes: tuple[int, ...]
+) -> tuple[tuple[Place, ...], ...]:
+    fitting = {size: list[tuple[int, Demand]]() for size in sizes[1:]}
+    for demand in mix.demands:
+        if demand.ask.cards in fitting:
+            bits = accepted(demand.ask, demand.models, machines)
+            fitting[demand.ask.cards].append((bits, demand))
+    return tuple(
+        (Place(1), *(_place(at, size, found) for size, found in fitting.items()))
+        for at in range(len(machines.cards))
+    )
+
+
+def _place(machine: int, size: int, found: Iterable[tuple[int, Demand]]) -> Place:
+    fitting = [demand for bits, demand in found if bits >> machine & 1]
+    cpu = _middle((demand.ask.cpu_milli, demand.pods) for demand in fitting)
+    return Place(size, cpu, _middle((demand.ask.memory_mib, demand.pods) for demand in fitting))
 
 
 def _middle(amounts: Iterable[tuple[int, int]]) -> int:
-    """Of amounts with the number of pods: what half of the pods do not exceed."""
+    """Of amounts with the number of pods: what half of the pods do not exceed. Without pods more
+    than anybody has.
+    """
     ordered = sorted(amounts)
     left = sum(pods for _, pods in ordered) / 2
     for amount, pods in ordered:
         left -= pods
         if left <= 0:
             return amount
-    raise AssertionError("no pods")
+    return _MORE_THAN_ALL
 
 
-def _amounts(ask: Ask, total: int, sizes: Sequence[int]) -> list[int]:
+def _amounts(ask: Ask, total: int, sizes: tuple[int, ...]) -> list[int]:
     return [milli_of(ask, total), *(ask.cards // size for size in sizes[1:])]
 
 
