@@ -1,11 +1,13 @@
 """Canaries: which pods are started, what they show, and that they are deleted whatever happens."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -15,10 +17,14 @@ from gpupool.contract.allocation import allocation_annotations
 from gpupool.contract.inventory import inventory_text
 from gpupool.core.gpu import Allocation, Card, CardShare, ContainerGpus, Inventory, Isolation
 from gpupool.core.ways import Way, Ways
+from gpupool.doctor import canary_run
 from gpupool.doctor.canary import CONTAINER, Canary, canaries, canary_pod, judged
 from gpupool.doctor.evidence import Level
 from gpupool.testing import Cluster
+from kubeclient.client import Kube
+from kubeclient.errors import NotFound
 from kubeclient.objects import Obj
+from kubeclient.resources import Resource
 from tests.e2e.api import call
 from tests.e2e.kubectl import eventually
 
@@ -124,6 +130,47 @@ def test_a_canary_ends_by_itself_and_has_no_token() -> None:
     spec = canary_pod(CANARY, "x", "default", "image")["spec"]
     assert spec["activeDeadlineSeconds"] > 0
     assert spec["automountServiceAccountToken"] is False
+
+
+class SlowApi:
+    """A pod is there some time after it was asked for, whether anybody waits for it or not."""
+
+    def __init__(self) -> None:
+        self.pods: set[str] = set()
+        self.asked, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def create(self, resource: Resource, pod: Obj) -> Obj:
+        work = asyncio.ensure_future(self._create(pod))
+        self.asked.set()
+        return await asyncio.shield(work)
+
+    async def _create(self, pod: Obj) -> Obj:
+        await self.goes_on.wait()
+        self.pods.add(pod["metadata"]["name"])
+        return pod
+
+    async def delete(self, resource: Resource, name: str, namespace: str, **rest: Any) -> None:
+        if name not in self.pods:
+            raise NotFound({"code": 404})
+        self.pods.remove(name)
+
+
+async def test_a_canary_that_is_being_created_at_ctrl_c_is_deleted_too() -> None:
+    """Its deletion may otherwise be answered first: there is no such pod."""
+    api = SlowApi()
+    nodes = [node("n", {}, Ways(Way.RUNTIME))]
+    flying = asyncio.ensure_future(
+        canary_run._flown(
+            cast(Kube, api), canary_pod(canaries(nodes)[0], "c", "default", "image"), within_s=60
+        )
+    )
+    await api.asked.wait()
+    flying.cancel()
+    await asyncio.sleep(0)
+    api.goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await flying
+    assert not api.pods
 
 
 # -- on a local cluster --------------------------------------------------------------------------

@@ -60,8 +60,9 @@ async def fly(
 async def _flown(kube: Kube, pod: Obj, within_s: float) -> Obj:
     """The pod as it was last seen. It is gone when this returns, also after Ctrl-C."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    creating = asyncio.ensure_future(kube.create(PODS, pod))
     try:
-        seen = await kube.create(PODS, pod)
+        seen = await asyncio.shield(creating)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 began_s = asyncio.get_running_loop().time()
@@ -74,11 +75,14 @@ async def _flown(kube: Kube, pod: Obj, within_s: float) -> Obj:
         return seen
     finally:
         # Not cancelled with us: a canary that stays holds a card.
-        await asyncio.shield(_delete(kube, name, namespace))
+        await asyncio.shield(_delete(kube, creating, name, namespace))
 
 
-async def _delete(kube: Kube, name: str, namespace: str) -> None:
+async def _delete(kube: Kube, creating: asyncio.Future[Obj], name: str, namespace: str) -> None:
     """Its deadline ends a canary that cannot be deleted."""
+    # A request that is on its way may be carried out after one that is sent later.
+    with contextlib.suppress(KubeError, asyncio.CancelledError):
+        await creating
     for _ in range(5):
         try:
             await kube.delete(PODS, name, namespace, options={"gracePeriodSeconds": 0})
