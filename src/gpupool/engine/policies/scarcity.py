@@ -70,7 +70,6 @@ _UNSEEN = 2
 # cluster; more are not left to them. Places that nobody takes, for a reason that nobody thought of,
 # are then few.
 _MOST_LEFT = 0.15
-_MORE_THAN_ALL = 2**62  # more CPU and memory than any machine has
 
 Bools = NDArray[np.bool_]
 
@@ -234,16 +233,14 @@ def _place(machine: int, size: int, found: Iterable[tuple[int, Demand]]) -> Plac
 
 
 def _middle(amounts: Iterable[tuple[int, int]]) -> int:
-    """Of amounts with the number of pods: what half of the pods do not exceed. Without pods more
-    than anybody has.
-    """
+    """Of amounts with the number of pods: what half of the pods do not exceed; 0 without pods."""
     ordered = sorted(amounts)
     left = sum(pods for _, pods in ordered) / 2
     for amount, pods in ordered:
         left -= pods
         if left <= 0:
             return amount
-    return _MORE_THAN_ALL
+    return 0
 
 
 def _amounts(ask: Ask, total: int, sizes: tuple[int, ...]) -> list[int]:
