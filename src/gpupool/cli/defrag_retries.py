@@ -23,6 +23,8 @@ def budgets_of(jobs: Sequence[Obj], pods: Sequence[Obj]) -> dict[tuple[str, str]
     is tried is compared with all of these, and a cluster may have thousands of other Jobs. Where
     no retries are left, the pods stay anyway (`has_retries`).
     """
+    if not jobs:  # then they were not read, or there are none
+        return {}
     running = Counter(controller_uid(pod) for pod in pods if pod["spec"].get("nodeName"))
     found = {}
     for job in jobs:
