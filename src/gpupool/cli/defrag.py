@@ -110,17 +110,14 @@ def command(output: Output, **given: Any) -> None:
 async def _objects(kube: "Kube") -> Objects:
     """With the Jobs, if pods that run are of any."""
     from gpupool.scheduler.follow import read_objects
+    from gpupool.scheduler.pending import is_done
     from kubeclient.resources import JOBS, PODS
 
     objects = await read_objects(kube)
-    if not any(controller_of(pod) == JOBS.kind and _runs(pod) for pod in objects[PODS]):
+    running = (pod for pod in objects[PODS] if pod["spec"].get("nodeName") and not is_done(pod))
+    if not any(controller_of(pod) == JOBS.kind for pod in running):
         return objects
     return {**objects, JOBS: (await kube.list(JOBS)).items}
-
-
-def _runs(pod: "Obj") -> bool:
-    is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    return bool(pod["spec"].get("nodeName")) and not is_over
 
 
 def _check_asks_for_pods(file: Path, templates: "list[PodTemplate]") -> None:

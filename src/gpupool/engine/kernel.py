@@ -16,6 +16,7 @@ import platform
 from array import array
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -238,7 +239,7 @@ def free_by_class(
     """As `supply.free_of`."""
     sizes = len(places[0])
     found = np.zeros((classes, sizes), dtype=np.int64)
-    of_places = _numbers([place for of_class in places for place in of_class])
+    of_places = array("q", chain.from_iterable(chain.from_iterable(places)))
     library.free(
         columns.address,
         residue.address,

@@ -64,7 +64,7 @@ def is_last_place(cluster: ClusterModel, pod: PodRequest, policy: Policy, found:
     # A class may be newer than the prices.
     if machine >= len(prices.places.beside_small) or before.untouched > MOST_CARDS:
         return False
-    after = before.after(counted(pod, taken, prices.places.places[machine]))
+    after = before.after(counted(pod, taken, prices.places.needs[machine]))
     if prices.places.loss(machine, before, after) <= (0 if taken > 1 else _LEAST_LOSS):
         return False
     # It may have been taken for what the pod likes or is near to, where others have room as well.

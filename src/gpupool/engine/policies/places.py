@@ -53,7 +53,7 @@ class Places(NamedTuple):
     in thousandths of cards.
     """
 
-    places: Sequence[Sequence[Place]]  # M; the first of each is one card, whatever is beside it
+    needs: Sequence[Sequence[Place]]  # M; the first of each is one card, whatever is beside it
     beside_small: Ints
     # Beside other pods of several cards: every card counts by the part of those pods that has no
     # place, so that all sizes get in about as often.
@@ -67,7 +67,7 @@ class Places(NamedTuple):
         of them.
         """
         taken = before.untouched - after.untouched
-        worth, sizes = self.beside_large if taken > 1 else self.beside_small, self.places[machine]
+        worth, sizes = self.beside_large if taken > 1 else self.beside_small, self.needs[machine]
         left = worth[machine, _usable(sizes, after)] + worth[machine, taken]
         return int(worth[machine, _usable(sizes, before)] - left)
 
